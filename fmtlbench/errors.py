@@ -1,0 +1,33 @@
+"""The exceptions a user can cause. The command line prints them in one line; anything else is a bug."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class FmtlbenchError(Exception):
+    """A run that could not be done: exit code 1."""
+
+
+class UsageError(FmtlbenchError):
+    """A request that makes no sense as given: exit code 2."""
+
+
+class UnknownNameError(UsageError, LookupError):
+    """A name that no registry, schema or dataset knows."""
+
+
+def nearest(given: str, known: Iterable[str]) -> str:
+    """The tail of an error message: the closest valid names, or all of them when nothing is close."""
+    known = sorted(known)
+    close = difflib.get_close_matches(given, known, n=3, cutoff=0.6)
+    if close:
+        return "did you mean " + " or ".join(repr(c) for c in close) + "?"
+    return "valid: " + (", ".join(known) or "none")
+
+
+def unknown(kind: str, given: str, known: Iterable[str], where: str = "") -> UnknownNameError:
+    """Unknown name → an error with the nearest valid choice. `where` says which file or flag it came from."""
+    prefix = f"{where}: " if where else ""
+    return UnknownNameError(f"{prefix}no {kind} {given!r}; {nearest(given, known)}")

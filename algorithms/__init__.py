@@ -1,0 +1,5 @@
+"""The zoo: one file per method. Importing this room, or any built-in method, does not import torch."""
+
+from ._base import ALGORITHMS, Algorithm, Local
+
+__all__ = ["ALGORITHMS", "Algorithm", "Local"]

@@ -21,7 +21,7 @@ class UnknownNameError(UsageError, LookupError):
 def nearest(given: str, known: Iterable[str]) -> str:
     """The tail of an error message: the closest valid names, or all of them when nothing is close."""
     known = sorted(known)
-    close = difflib.get_close_matches(given, known, n=3, cutoff=0.6)
+    close = difflib.get_close_matches(given, known, n=3, cutoff=0.5)
     if close:
         return "did you mean " + " or ".join(repr(c) for c in close) + "?"
     return "valid: " + (", ".join(known) or "none")

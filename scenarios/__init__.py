@@ -1,0 +1,53 @@
+"""The scenarios: one YAML file each, checked when loaded. A user's own is given by path."""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+from pathlib import Path
+
+from ..errors import UsageError, unknown
+from ..schema import build
+from ..yamlfile import load_yaml
+from ._schema import ClientSpec, Scenario, check_scenario
+
+__all__ = ["ClientSpec", "Scenario", "check_scenario", "load_scenario", "read_scenario", "scenario_files"]
+
+
+def scenario_files() -> dict[str, Path]:
+    """Name → file, of the built-in scenarios and of those that installed packages bring.
+
+    A package brings scenarios by an entry point of group `fmtlbench.scenarios` that loads to a folder.
+    """
+    found: dict[str, Path] = {}
+    folders = [Path(__file__).parent, *(Path(str(point.load())) for point in entry_points(group=__name__))]
+    for folder in folders:
+        for file in sorted(folder.glob("*.yml")):
+            if file.stem in found:
+                raise UsageError(f"scenario {file.stem!r} is defined twice: {found[file.stem]} and {file}")
+            found[file.stem] = file
+    return found
+
+
+def read_scenario(name: str) -> tuple[str, dict, dict[str, str]]:
+    """(name, data, origins) of a scenario by name or by path, before overrides and checks."""
+    if name.endswith((".yml", ".yaml")):
+        path = Path(name)
+    else:
+        files = scenario_files()
+        if name not in files:
+            raise unknown("scenario", name, files)
+        path = files[name]
+    data, origins = load_yaml(path)
+    if not isinstance(data, dict):
+        raise UsageError(f"{path}: expected a mapping with keys description, paper, version, clients")
+    if "name" in data:
+        raise UsageError(f"{origins['name']}: name: a scenario is named by its file ({path.stem}); remove the key")
+    return path.stem, data, origins
+
+
+def load_scenario(name: str) -> Scenario:
+    """A checked scenario, by name or by path."""
+    stem, data, origins = read_scenario(name)
+    scenario = build(Scenario, {"name": stem, **data}, origins)
+    check_scenario(scenario, origins)
+    return scenario

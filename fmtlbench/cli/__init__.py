@@ -1,0 +1,55 @@
+"""The command line: one file per verb, heavy imports inside the handlers. Results on stdout, progress on stderr."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+VERBS = ("run", "list", "show", "data")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="fmtlbench",
+        description="Benchmark suite and baseline zoo for hetero-client federated multi-task learning.",
+        epilog="First steps: fmtlbench run --algo fedhca2 --scenario st_mt_1",
+    )
+    parser.add_argument("--version", action=_Version)
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    for verb in VERBS:
+        importlib.import_module(f".{verb}", __name__).add(verbs)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit code 0: done. 1: it failed. 2: wrong usage."""
+    from ..errors import FmtlbenchError, UsageError
+
+    args = build_parser().parse_args(argv)
+    try:
+        return args.func(args) or 0
+    except UsageError as error:
+        print(f"fmtlbench: {error}", file=sys.stderr)
+        return 2
+    except FmtlbenchError as error:
+        print(f"fmtlbench: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("fmtlbench: interrupted; the same command goes on from the last complete round", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # `fmtlbench list | head`
+        sys.stderr.close()
+        return 0
+
+
+class _Version(argparse.Action):
+    def __init__(self, option_strings, dest, **_):
+        super().__init__(option_strings, dest, nargs=0, help="print the version and exit")
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        from .. import __version__
+
+        print(f"fmtlbench {__version__}")
+        parser.exit()

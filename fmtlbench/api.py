@@ -1,0 +1,79 @@
+"""`fmtlbench.run`: what the command line does, from Python."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .config import resolve
+from .errors import FmtlbenchError, UsageError
+from .progress import Quiet
+from .result import RunResult
+
+if TYPE_CHECKING:
+    import torch
+
+
+def run(
+    algo: str,
+    scenario: str,
+    preset: str = "nano",
+    seed: int = 0,
+    rounds: int | None = None,
+    device: str = "auto",
+    data_root: str | Path | None = None,
+    out: str | Path = "runs",
+    fresh: bool = False,
+    progress: Quiet | None = None,
+    **overrides: Any,
+) -> RunResult:
+    """Train `algo` on `scenario` and return the result; a finished run is returned without repeating it.
+
+    Args:
+        algo: A name of `fmtlbench list algorithms`, or the path of a .py file with one registered method.
+        scenario: A name of `fmtlbench list scenarios`, or the path of a .yml file.
+        preset: How big: a name of `fmtlbench list presets`.
+        seed: Of everything random.
+        rounds: Shorthand for the override `federation.rounds`.
+        device: "auto", "cpu", "cuda", "cuda:1" or "mps".
+        data_root: Where the real datasets lie; the embedded data need none.
+        out: The folder runs are kept in.
+        fresh: Throw away what an earlier run with this config left, and start over.
+        progress: Told what happens; by default nobody is.
+        **overrides: Any config value by dotted name, for example `**{"train.lr": 1e-3, "algo.c": 0.2}`.
+
+    Raises:
+        UsageError: The request makes no sense; nothing was touched.
+        FmtlbenchError: The run failed; what it had finished is kept, and the same call goes on from there.
+    """
+    if not re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", device):
+        raise UsageError(f"--device {device}: expected auto, cpu, cuda, cuda:<number> or mps")
+    if rounds is not None:
+        overrides = {**overrides, "federation.rounds": rounds}
+    config = resolve(algo, scenario, preset, seed, overrides=overrides)
+    if data_root is not None and config.data.source == "synth":
+        raise UsageError(f"--data-root {data_root}: preset {preset!r} uses the embedded data; --set data.source=real?")
+    chosen = _pick_device(device)
+
+    from .engine.run import execute
+
+    config = dataclasses.replace(config, device=chosen.type)
+    return execute(config, chosen, Path(out), Path(data_root) if data_root else None, fresh, progress or Quiet())
+
+
+def _pick_device(name: str) -> torch.device:
+    import torch
+
+    if name == "auto":
+        return torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
+    device = torch.device(name)
+    if device.type == "cuda":
+        count = torch.cuda.device_count()
+        if (device.index or 0) >= count:
+            raise FmtlbenchError(f"--device {name}: {count} CUDA devices here; --device cpu works everywhere")
+        return torch.device("cuda", device.index or 0)
+    if device.type == "mps" and not torch.backends.mps.is_available():
+        raise FmtlbenchError("--device mps: not available here; --device cpu works everywhere")
+    return device

@@ -1,0 +1,64 @@
+"""A run's result on stdout: a table for people, tab-separated values or JSON for programs."""
+
+from __future__ import annotations
+
+import json
+
+from ..result import RunResult
+from ..tasks import TASKS
+
+COLUMNS = ("client", "dataset", "split", "task", "metric", "better", "value", "trivial")
+
+
+def print_result(result: RunResult, style: str) -> None:
+    if style == "json":
+        print(json.dumps({"folder": str(result.folder), "reused": result.reused, **result.summary}, indent=2))
+    elif style == "tsv":
+        print("\t".join(COLUMNS))
+        for row in _rows(result):
+            print("\t".join(row))
+    else:
+        _print_table(result)
+
+
+def _rows(result: RunResult) -> list[tuple[str, ...]]:
+    rows = []
+    for r in result.scores:
+        better = "up" if r["higher_is_better"] else "down"
+        values = (_number(r["value"], r["unit"]), _number(r["trivial"], r["unit"]))
+        rows.append((r["client"], r["dataset"], r["split"], r["task"], r["metric"], better, *values))
+    return rows
+
+
+def _print_table(result: RunResult) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    s = result.summary
+    table = Table(
+        title=f"{s['title']} on {s['scenario']} · preset {s['preset']} · {s['data']} data · "
+        f"seed {s['seed']} · {s['rounds']} rounds",
+        caption="value: last round, on the named split · trivial: best constant prediction for those images",
+    )
+    for name in ("client", "split", "task", "metric"):
+        table.add_column(name)
+    table.add_column("value", justify="right", style="bold")
+    table.add_column("trivial", justify="right")
+    last = None
+    for client, _, split, task, metric, better, value, trivial in _rows(result):
+        if last not in (None, client):
+            table.add_section()
+        arrow = "↑" if better == "up" else "↓"
+        table.add_row(client if client != last else "", split, TASKS[task].title, f"{metric} {arrow}", value, trivial)
+        last = client
+    console = Console(width=None if Console().is_terminal else 120)
+    console.print(table)
+    note = "finished before, shown again (--fresh repeats it)" if result.reused else "done"
+    console.print(f"{note}: {result.folder}", highlight=False, soft_wrap=True)
+
+
+def _number(value: float | None, unit: str) -> str:
+    """Metres to four places and the rest to two, as the papers print them."""
+    if value is None:
+        return "–"
+    return f"{value:.4f}" if unit == "m" else f"{value:.2f}"

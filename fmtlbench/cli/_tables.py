@@ -1,0 +1,27 @@
+"""Records as a table on a terminal, tab-separated elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+def print_records(records: list[dict[str, Any]], title: str = "") -> None:
+    if not sys.stdout.isatty():
+        if title:
+            print(f"# {title}")
+        if records:
+            print("\t".join(records[0]))
+        for record in records:
+            print("\t".join(str(value) for value in record.values()))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", show_edge=False)
+    for name in records[0] if records else ():
+        table.add_column(name, no_wrap=name == "name", style="bold" if name == "name" else None)
+    for record in records:
+        table.add_row(*(str(value) for value in record.values()))
+    Console().print(table)
+    print()

@@ -1,0 +1,76 @@
+"""`fmtlbench list`: what there is to run. Never imports torch."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+
+def _algorithms() -> list[dict]:
+    from ..algorithms import ALGORITHMS
+
+    return [
+        {"name": n, "title": c.title, "description": _first_line(c), "paper": c.paper} for n, c in ALGORITHMS.items()
+    ]
+
+
+def _scenarios() -> list[dict]:
+    from ..scenarios import load_scenario, scenario_files
+
+    loaded = [load_scenario(str(path)) for path in scenario_files().values()]
+    return [
+        {"name": s.name, "clients": len(s.parties()), "description": s.description, "paper": s.paper} for s in loaded
+    ]
+
+
+def _presets() -> list[dict]:
+    from ..presets import preset_files, read_preset
+
+    return [{"name": name, "description": read_preset(name)[0].get("description", "")} for name in preset_files()]
+
+
+def _metrics() -> list[dict]:
+    from ..metrics import METRICS
+
+    return [
+        {"name": n, "label": m.label, "better": "up" if m.higher_is_better else "down", "unit": m.unit,
+         "tasks": ", ".join(m.tasks), "description": m.description}
+        for n, m in METRICS.items()
+    ]  # fmt: skip
+
+
+def _datasets() -> list[dict]:
+    from ..data.catalog import DATASETS
+
+    return [
+        {"name": d.name, "domain": d.domain, "tasks": ", ".join(d.tasks), "description": d.description}
+        for d in DATASETS.values()
+    ]
+
+
+KINDS = {
+    "algorithms": _algorithms, "scenarios": _scenarios, "presets": _presets, "metrics": _metrics, "datasets": _datasets,
+}  # fmt: skip
+
+
+def add(verbs) -> None:
+    parser = verbs.add_parser("list", help="what there is: algorithms, scenarios, presets, metrics, datasets")
+    parser.add_argument("kind", nargs="?", choices=sorted(KINDS), help="one kind only; default: all")
+    parser.add_argument("--json", action="store_true", help="machine-readable")
+    parser.set_defaults(func=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    listing = {kind: KINDS[kind]() for kind in ([args.kind] if args.kind else KINDS)}
+    if args.json:
+        print(json.dumps(listing[args.kind] if args.kind else listing, indent=2, ensure_ascii=False))
+        return 0
+    from ._tables import print_records
+
+    for kind, records in listing.items():
+        print_records(records, title=kind)
+    return 0
+
+
+def _first_line(cls: type) -> str:
+    return (cls.__doc__ or "").strip().splitlines()[0] if cls.__doc__ else ""

@@ -1,0 +1,83 @@
+"""`fmtlbench show`: one scenario or one algorithm in full. Never imports torch."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import inspect
+import json
+import typing
+
+
+def add(verbs) -> None:
+    parser = verbs.add_parser("show", help="one scenario or algorithm in full")
+    kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
+    for kind, handler in (("scenario", show_scenario), ("algorithm", show_algorithm)):
+        one = kinds.add_parser(kind, help=f"one {kind}")
+        one.add_argument("name", help="a name, or a file of your own")
+        one.add_argument("--json", action="store_true", help="machine-readable")
+        if kind == "scenario":
+            one.add_argument("--preset", default="nano", help="whose data sizes to count with; default: nano")
+        one.set_defaults(func=handler)
+
+
+def show_scenario(args: argparse.Namespace) -> int:
+    from ..presets import read_preset
+    from ..scenarios import load_scenario
+    from ..schema import plain
+
+    scenario = load_scenario(args.name)
+    samples = read_preset(args.preset)[0]["data"].get("train_samples") or {}
+    specs = scenario.parties()
+    clients = []
+    for spec in specs:
+        sharing = sum(other.dataset == spec.dataset for other in specs)
+        share = f"1/{sharing}" if sharing > 1 else "all"
+        images = samples[spec.dataset] // sharing if spec.dataset in samples else "–"
+        clients.append(
+            {"client": spec.id, "dataset": spec.dataset, "tasks": ", ".join(spec.tasks),
+             "share of the images": share, f"images ({args.preset})": images}
+        )  # fmt: skip
+    if args.json:
+        print(json.dumps({**plain(scenario), "parties": clients}, indent=2, ensure_ascii=False))
+        return 0
+    from ._tables import print_records
+
+    print(f"{scenario.name} (version {scenario.version}): {scenario.description}")
+    print(f"{scenario.paper} · partition: {scenario.partition.kind} · judged on: {', '.join(scenario.evaluation)}")
+    print_records(clients)
+    return 0
+
+
+def show_algorithm(args: argparse.Namespace) -> int:
+    from ..algorithms import ALGORITHMS
+
+    method = ALGORITHMS.resolve(args.name)
+    hints = typing.get_type_hints(method.Params)
+    options = [
+        {
+            "option": f"algo.{f.name}",
+            "default": f.default,
+            "type": _type(hints[f.name]),
+            "meaning": f.metadata.get("doc", ""),
+        }
+        for f in dataclasses.fields(method.Params)
+    ]
+    text = inspect.cleandoc(inspect.getmodule(method).__doc__ or method.__doc__ or "")
+    if args.json:
+        record = {"name": method.name, "title": method.title, "paper": method.paper, "about": text, "options": options}
+        print(json.dumps(record, indent=2, ensure_ascii=False))
+        return 0
+    from ._tables import print_records
+
+    print(f"{method.name}: {method.title}\npaper: {method.paper}\n\n{text}\n")
+    if options:
+        print_records(options)
+    else:
+        print("no options")
+    return 0
+
+
+def _type(hint: typing.Any) -> str:
+    choices = typing.get_args(hint)
+    return " | ".join(map(str, choices)) if choices else getattr(hint, "__name__", str(hint))

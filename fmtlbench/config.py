@@ -1,0 +1,227 @@
+"""The one frozen object a run is a function of, and how preset, scenario, options and overrides become it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from .algorithms import ALGORITHMS
+from .errors import UsageError
+from .presets import read_preset
+from .scenarios import Scenario, check_scenario, read_scenario
+from .schema import build, limits, plain
+from .yamlfile import load_yaml, parse_scalar
+
+# Raised whenever a change of the engine moves a number that an unchanged config gives.
+NUMERICS_VERSION = 1
+
+
+@dataclass(frozen=True)
+class AlgorithmConfig:
+    """Which method, with every option written out; `source` identifies a method given as a file."""
+
+    name: str
+    options: dict[str, Any]
+    source: str | None = None  # sha256 of the user's file
+    file: str | None = None
+
+
+@dataclass(frozen=True)
+class FederationConfig:
+    """How long the federation lasts."""
+
+    rounds: int = limits(low=1)
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """Which data stand for the scenario's domains, and how large."""
+
+    source: Literal["synth", "real"]
+    size: dict[str, tuple[int, int]]
+    train_samples: dict[str, int] | None = limits(None, low=1)
+    test_samples: dict[str, int] | None = limits(None, low=1)
+    personal_fraction: float = limits(0.1, above=0, high=0.5, doc="held out of each client's data for `personal`")
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """The network every client builds for its own tasks."""
+
+    architecture: Literal["fedhca2"]
+    backbone: str
+    pretrained: bool
+    drop_path: float = limits(0.0, low=0, high=0.9)
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """Local training."""
+
+    optimizer: Literal["adamw", "adam", "sgd"]
+    lr: float = limits(above=0)
+    weight_decay: float = limits(low=0)
+    batch_size: int = limits(low=1)
+    local_epochs: dict[str, int] = limits(low=1)
+    warmup_epochs: int = limits(0, low=0)
+    warmup_lr: float = limits(0.0, low=0)
+    min_lr: float = limits(0.0, low=0)
+    augment: tuple[Literal["flip", "scale", "crop", "photometric"], ...] = ()
+    loss_weights: dict[str, float] | None = limits(None, low=0, doc="overrides the papers' weights, by task")
+    amp: Literal["none", "bf16", "fp16"] = "none"
+    clip_norm: float | None = limits(None, above=0, doc="clip the gradient norm; null leaves it alone")
+    threads: int | None = limits(None, low=1, doc="CPU threads; null = all, then numbers depend on the machine")
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """When to score; the last round always is."""
+
+    every: int = limits(low=1)
+    batch_size: int = limits(low=1)
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Everything that decides a run's numbers."""
+
+    algorithm: AlgorithmConfig
+    scenario: Scenario
+    preset: str
+    seed: int
+    device: str  # "cpu", "cuda" or "mps": bits differ between kinds, not between cards
+    federation: FederationConfig
+    data: DataConfig
+    model: ModelConfig
+    train: TrainConfig
+    evaluation: EvaluationConfig
+    checkpoint_every: int = limits(1, low=1)
+    numerics: int = NUMERICS_VERSION
+
+    @classmethod
+    def from_file(cls, path: Path) -> RunConfig:
+        """Read back what `dump` wrote."""
+        data, origins = load_yaml(path)
+        return build(cls, data, origins)
+
+    def dump(self) -> str:
+        """The whole config as YAML, every default written out."""
+        return yaml.safe_dump(plain(self), sort_keys=False, allow_unicode=True)
+
+    def hash(self) -> str:
+        """The canonical hash: equal configs, however they were written, have equal hashes."""
+        identity = plain(self)
+        del identity["checkpoint_every"], identity["algorithm"]["file"]
+        del identity["scenario"]["description"], identity["scenario"]["paper"]
+        text = json.dumps(identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def folder(self) -> Path:
+        """Where the run lives below the output folder."""
+        leaf = f"{self.preset}-{self.data.source}-s{self.seed}-{self.hash()[:8]}"
+        return Path(self.scenario.name) / self.algorithm.name / leaf
+
+
+def parse_overrides(assignments: Iterable[str]) -> dict[str, Any]:
+    """`["train.lr=1e-3"]` → {"train.lr": 0.001}; malformed ones are named."""
+    values = {}
+    for text in assignments:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip() or not value.strip():
+            raise UsageError(f"--set {text}: expected key=value, for example train.lr=1e-3")
+        try:
+            values[key.strip()] = parse_scalar(value)
+        except Exception:
+            raise UsageError(f"--set {text}: {value!r} is not a value") from None
+    return values
+
+
+def resolve(
+    algo: str,
+    scenario: str,
+    preset: str = "nano",
+    seed: int = 0,
+    device: str = "cpu",
+    overrides: Mapping[str, Any] | None = None,
+) -> RunConfig:
+    """Preset + scenario + algorithm options + overrides → one checked config."""
+    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
+        raise UsageError(f"--seed {seed}: expected a whole number, 0 or more")
+    method = ALGORITHMS.resolve(algo, "--algo")
+    tree, origins = read_preset(preset)
+    tree.pop("description", None)
+    name, scenario_tree, scenario_origins = read_scenario(scenario)
+    tree["scenario"] = {"name": name, **scenario_tree}
+    origins |= {f"scenario.{k}" if k else "scenario": v for k, v in scenario_origins.items()}
+    tree["algo"] = {}
+    for key, value in (overrides or {}).items():
+        _assign(tree, key, value)
+        for stale in [path for path in origins if path.startswith(f"{key}.")]:
+            del origins[stale]
+        origins[key] = f"--set {key}={_show(value)}"
+    options = build(method.Params, tree.pop("algo"), origins, "algo")
+    is_file = algo.endswith(".py")
+    tree |= {
+        "algorithm": {
+            "name": method.name,
+            "options": plain(options),
+            "source": hashlib.sha256(Path(algo).read_bytes()).hexdigest() if is_file else None,
+            "file": algo if is_file else None,
+        },
+        "preset": preset,
+        "seed": seed,
+        "device": device,
+    }
+    config = build(RunConfig, tree, origins)
+    check_scenario(config.scenario, origins, "scenario")
+    _cross_check(config, origins)
+    return config
+
+
+def _assign(tree: dict, key: str, value: Any) -> None:
+    *parents, leaf = key.split(".")
+    node: Any = tree
+    for depth, part in enumerate(parents):
+        if isinstance(node, list):
+            node = _item(node, part, key)
+            continue
+        node = node.setdefault(part, {})
+        if not isinstance(node, (dict, list)):
+            raise UsageError(f"--set {key}={_show(value)}: {'.'.join(parents[: depth + 1])} is a value, not a section")
+    if isinstance(node, list):
+        _item(node, leaf, key)
+        node[int(leaf)] = value
+    else:
+        node[leaf] = value
+
+
+def _item(node: list, part: str, key: str) -> Any:
+    if not part.isdigit() or int(part) >= len(node):
+        raise UsageError(f"--set {key}: expected an index from 0 to {len(node) - 1}, got {part!r}")
+    return node[int(part)]
+
+
+def _show(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(plain(value))
+
+
+def _cross_check(config: RunConfig, origins: Mapping[str, str]) -> None:
+    """Checks that need two sections at once."""
+    domains = {spec.dataset for spec in config.scenario.parties()}
+    needed = {"train.local_epochs": config.train.local_epochs, "data.size": config.data.size}
+    if config.data.source == "synth":
+        needed |= {"data.train_samples": config.data.train_samples, "data.test_samples": config.data.test_samples}
+        for name in sorted(set(config.train.augment) - {"flip"}):
+            where = origins.get("train.augment", config.preset)
+            raise UsageError(f"{where}: train.augment: {name!r} is for real images; the embedded data take flip only")
+    for key, mapping in needed.items():
+        for domain in sorted(domains - set(mapping or {})):
+            raise UsageError(
+                f"{origins.get(key, config.preset)}: {key}: no entry for {domain!r}, which the scenario uses"
+            )

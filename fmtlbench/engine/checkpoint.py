@@ -1,0 +1,79 @@
+"""Checkpoints: a folder per round with safetensors files and a JSON index that holds their checksums.
+
+A folder is filled under another name and renamed when complete, so a kill at any moment leaves the old one or the new
+one. The previous round's stays until the one after it is complete: a damaged newest folder costs a round, not a run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load_file, save_file
+
+from ..errors import FmtlbenchError
+from ..files import sync_folder, write_json
+from .trees import join_tree, split_tree
+
+KEEP = 2
+
+
+class DamagedCheckpoint(FmtlbenchError):
+    """A checkpoint folder whose bytes are not those that were written."""
+
+
+def save_checkpoint(folder: Path, done: int, states: dict[str, Any]) -> None:
+    """Save `states` (name → tree) after `done` complete rounds, then drop all but the newest `KEEP`."""
+    final = folder / f"round-{done:05d}"
+    partial = folder / f".{final.name}.partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    index: dict[str, Any] = {"rounds": done, "states": {}}
+    try:
+        for name, tree in states.items():
+            tensors, skeleton = split_tree(tree)
+            file = partial / f"{name}.safetensors"
+            save_file(tensors, file)
+            index["states"][name] = {"sha256": _checksum(file), "tree": skeleton}
+        write_json(partial / "index.json", index)
+        sync_folder(partial)
+        shutil.rmtree(final, ignore_errors=True)
+        partial.rename(final)
+        sync_folder(folder)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    for old in available(folder)[:-KEEP]:
+        shutil.rmtree(folder / f"round-{old:05d}", ignore_errors=True)
+
+
+def available(folder: Path) -> list[int]:
+    """Numbers of complete rounds that a checkpoint exists for, oldest first; damaged ones included."""
+    return sorted(int(path.name[6:]) for path in folder.glob("round-*") if path.name[6:].isdigit())
+
+
+def load_checkpoint(folder: Path, done: int) -> dict[str, Any]:
+    """The states saved after `done` rounds; raises DamagedCheckpoint if any byte differs from what was written."""
+    place = folder / f"round-{done:05d}"
+    try:
+        index = json.loads((place / "index.json").read_text(encoding="utf-8"))
+        states = {}
+        for name, entry in index["states"].items():
+            file = place / f"{name}.safetensors"
+            if _checksum(file) != entry["sha256"]:
+                raise DamagedCheckpoint(f"{file} is not as it was written (checksum differs)")
+            states[name] = join_tree(load_file(file), entry["tree"])
+        return states
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DamagedCheckpoint(f"{place} cannot be read: {error}") from None
+
+
+def _checksum(file: Path) -> str:
+    digest = hashlib.sha256()
+    with file.open("rb") as stream:
+        while chunk := stream.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()

@@ -1,0 +1,63 @@
+"""Score one model on its test splits. Always the model as it is now: no best-round picking."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..data.batches import test_batches
+from ..data.views import ClientData
+from ..exchange import Party
+from ..metrics import METRICS, Metric
+from ..tasks import TASKS
+
+# Matching tolerance of the edge score, as a fraction of the image diagonal (metrics.md; the public scripts' values).
+MAX_DIST = {"nyud": 0.011, "pascal": 0.0075}
+
+
+def make_meter(task: str, domain: str, outputs: int) -> Metric:
+    """The task's primary metric, set up for a dataset."""
+    name = TASKS[task].metric
+    options: dict[str, Any] = {}
+    if name == "miou":
+        options["num_classes"] = outputs
+    elif name == "odsf":
+        options["max_dist"] = MAX_DIST[domain]
+    return METRICS[name](**options)
+
+
+@torch.no_grad()
+def evaluate(
+    model: nn.Module, party: Party, data: ClientData, outputs: dict[str, int], batch_size: int, device: torch.device
+) -> list[dict[str, Any]]:
+    """One record per (split, task, metric)."""
+    model.eval()
+    records = []
+    for split, view in data.tests.items():
+        meters = {task: make_meter(task, party.dataset, outputs[task]) for task in party.tasks}
+        for batch in test_batches(view, party.tasks, batch_size, device):
+            raw = model(batch["image"])
+            for task, meter in meters.items():
+                meter.update(TASKS[task].decode(raw[task].float()), batch[task])
+        for task, meter in meters.items():
+            records += score_records(party, split, task, meter)
+    return records
+
+
+def score_records(party: Party, split: str, task: str, meter: Metric) -> list[dict[str, Any]]:
+    """A meter's result as plain rows: the primary value first, then its companions."""
+    result = meter.compute()
+    where = {"client": party.id, "dataset": party.dataset, "split": split, "task": task}
+    primary = {
+        **where, "metric": result.label, "value": _number(result.value), "unit": result.unit,
+        "higher_is_better": result.higher_is_better, "primary": True,
+    }  # fmt: skip
+    return [primary, *({**where, "metric": k, "value": _number(v), "primary": False} for k, v in result.extras.items())]
+
+
+def _number(value: float) -> float | None:
+    """JSON has no NaN: a score of nothing is null."""
+    return float(value) if math.isfinite(value) else None

@@ -1,0 +1,105 @@
+"""The federated round: train, gather, aggregate, scatter. Which method runs is nobody's business here."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from ..algorithms import ALGORITHMS, Algorithm
+from ..config import RunConfig
+from ..data.views import ClientData, parties
+from ..exchange import Round, Rows
+from ..schema import build
+from .client import Client
+from .executor import SerialExecutor
+from .trees import to_device
+
+
+def make_algorithm(config: RunConfig, members: list) -> Algorithm:
+    """The configured method with its options."""
+    chosen = ALGORITHMS.resolve(config.algorithm.file or config.algorithm.name)
+    return chosen(build(chosen.Params, config.algorithm.options, {}, "algo"), members)
+
+
+class Federation:
+    """The clients, the method between them, and the phases of a round with their times."""
+
+    def __init__(self, config: RunConfig, data: list[ClientData], device: torch.device) -> None:
+        self.config, self.device = config, device
+        self.parties = parties(config, data)
+        self.algorithm = make_algorithm(config, self.parties)
+        self.executor = SerialExecutor(
+            lambda i: Client(config, self.parties[i], data[i], self.algorithm, device), len(self.parties)
+        )
+        self.seconds: dict[str, float] = {}
+
+    @property
+    def clients(self) -> list[Client]:
+        return self.executor.clients
+
+    def round(self, index: int, on_step: Callable | None = None) -> dict[str, Any]:
+        """Run round `index`; returns its row for metrics.jsonl, without scores."""
+        self.seconds = {}
+        kinds = self.algorithm.shared(index)
+        before = self._gather(kinds)
+        with self._phase("train"):
+            reports = self.executor.call("train", [(index, kinds, on_step)] * len(self.parties))
+        with self._phase("upload"):
+            after = self._gather(kinds)
+            rows = {kind: self._rows(kind, before[kind], after[kind]) for kind in kinds}
+        with self._phase("aggregate"), torch.no_grad():
+            new = self.algorithm.aggregate(Round(index, tuple(self.parties), **rows)) if kinds else {}
+        with self._phase("download"):
+            self._scatter(rows, new)
+        size = torch.float32.itemsize
+        return {
+            "round": index + 1,
+            "losses": {p.id: r.losses for p, r in zip(self.parties, reports)},
+            "grad_norm": {p.id: r.grad_norm for p, r in zip(self.parties, reports)},
+            "bytes_up": sum(r.after.numel() for r in rows.values()) * size,
+            "bytes_down": sum(value.numel() for value in new.values()) * size,
+            "algorithm": self.algorithm.diagnostics(),
+        }
+
+    def evaluate(self) -> list[dict[str, Any]]:
+        with self._phase("evaluate"):
+            return [record for records in self.executor.call("evaluate") for record in records]
+
+    def _gather(self, kinds: tuple[str, ...]) -> dict[str, torch.Tensor]:
+        """One matrix per kind: a row per encoder, or per decoder in client order."""
+        uploads = self.executor.call("upload", [(kinds,)] * len(self.parties))
+        return {kind: torch.stack([row for u in uploads for row in u[kind]]).to(self.device) for kind in kinds}
+
+    def _rows(self, kind: str, before: torch.Tensor, after: torch.Tensor) -> Rows:
+        layouts = self.executor.call("layout", [(kind,)] * len(self.parties))
+        return Rows(tuple(owner for owners, _ in layouts for owner in owners), before, after, layouts[0][1])
+
+    def _scatter(self, rows: dict[str, Rows], new: dict[str, torch.Tensor]) -> None:
+        replies: list[dict[str, list[torch.Tensor]]] = [{} for _ in self.parties]
+        for kind, values in new.items():
+            if values.shape != rows[kind].after.shape:
+                expected = tuple(rows[kind].after.shape)
+                raise ValueError(f"{self.algorithm.name}: {kind} rows {tuple(values.shape)}, expected {expected}")
+            for owner, value in zip(rows[kind].owners, values):
+                replies[owner.client].setdefault(kind, []).append(value)
+        self.executor.call("download", [(reply,) for reply in replies])
+
+    @contextmanager
+    def _phase(self, name: str):
+        began = time.perf_counter()
+        yield
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - began
+
+    def state(self) -> dict[str, Any]:
+        """Everything a resumed run needs, by checkpoint file."""
+        states = self.executor.call("state_dict")
+        return {"server": self.algorithm.state_dict(), **{f"client-{i:03d}": s for i, s in enumerate(states)}}
+
+    def load_state(self, states: dict[str, Any]) -> None:
+        self.algorithm.load_state_dict(to_device(states["server"], self.device))
+        clients = [(states[f"client-{i:03d}"],) for i in range(len(self.parties))]
+        self.executor.call("load_state_dict", clients)

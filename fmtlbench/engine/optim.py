@@ -1,0 +1,27 @@
+"""The optimiser of a client and the learning rate of an epoch (a pure function, so nothing of it needs saving)."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import nn
+
+from ..config import TrainConfig
+
+
+def make_optimizer(config: TrainConfig, parameters: list[nn.Parameter], device: torch.device) -> torch.optim.Optimizer:
+    """Build the configured optimiser; the fused kernels where the device has them."""
+    fused = device.type in ("cpu", "cuda")
+    common = {"lr": config.lr, "weight_decay": config.weight_decay}
+    if config.optimizer == "sgd":
+        return torch.optim.SGD(parameters, momentum=0.9, fused=fused, **common)
+    kind = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}[config.optimizer]
+    return kind(parameters, fused=fused, **common)
+
+
+def learning_rate(config: TrainConfig, epoch: int, epochs: int) -> float:
+    """Cosine decay over all local epochs of the run; the first `warmup_epochs` of them rise linearly instead."""
+    if epoch < config.warmup_epochs:
+        return config.warmup_lr + (config.lr - config.warmup_lr) * epoch / config.warmup_epochs
+    return config.min_lr + 0.5 * (config.lr - config.min_lr) * (1 + math.cos(math.pi * epoch / epochs))

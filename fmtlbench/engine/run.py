@@ -1,0 +1,188 @@
+"""From a config to a finished run folder: open data, build the federation, go on where a run stopped, score, sum up."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..config import RunConfig
+from ..data.open import open_split
+from ..data.views import client_data
+from ..errors import FmtlbenchError
+from ..manifest import session
+from ..progress import Quiet
+from ..result import RunResult
+from ..store import RunStore, StoreError
+from .checkpoint import DamagedCheckpoint, available, load_checkpoint, save_checkpoint
+from .federation import Federation
+from .trivial import best_constant
+
+
+def execute(
+    config: RunConfig, device: torch.device, out: Path, data_root: Path | None, fresh: bool, progress: Quiet
+) -> RunResult:
+    """Run, resume or just show: whatever the folder of this config asks for."""
+    store = RunStore(out, config)
+    if not fresh and (summary := store.summary()) is not None:
+        return RunResult(store.folder, summary, reused=True)
+    with store.opened(fresh), _settings(config, device):
+        datasets = _open_datasets(config, data_root, progress)
+        data = client_data(config, datasets)
+        federation = Federation(config, data, device)
+        done = _resume(store, federation, progress)
+        fingerprints = {f"{domain}/{split}": d.fingerprint for (domain, split), d in datasets.items()}
+        _write_manifest(store, device, done, fingerprints, progress)
+        progress.begin(config.federation.rounds, done, sum(c.steps_per_round for c in federation.clients))
+        try:
+            for index in range(done, config.federation.rounds):
+                _one_round(store, federation, index, progress)
+        finally:
+            progress.end()
+        return _finish(store, federation, fingerprints)
+
+
+def _open_datasets(config: RunConfig, data_root: Path | None, progress: Quiet) -> dict[tuple[str, str], Any]:
+    opened = {}
+    for domain in dict.fromkeys(spec.dataset for spec in config.scenario.parties()):
+        for split in ("train", "test"):
+            what = f"{domain} {split} data"
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                opened[domain, split] = open_split(
+                    config.data,
+                    domain,
+                    split,
+                    data_root,
+                    lambda done, total, what=what: progress.preparing(what, done, total),
+                )
+            for warning in caught:
+                progress.note(str(warning.message))
+    return opened
+
+
+def _resume(store: RunStore, federation: Federation, progress: Quiet) -> int:
+    """Load the newest intact checkpoint; the number of rounds it had done (0: none, start at the beginning)."""
+    damaged = []
+    for done in reversed(available(store.checkpoints)):
+        try:
+            states = load_checkpoint(store.checkpoints, done)
+        except DamagedCheckpoint as error:
+            damaged.append(error)
+            progress.note(f"damaged checkpoint: {error}")
+            continue
+        federation.load_state(states)
+        store.keep_rounds(done)
+        progress.note(f"going on after round {done} of {federation.config.federation.rounds} in {store.folder}")
+        return done
+    if damaged:
+        raise StoreError(f"{damaged[0]}, and no older checkpoint is intact; --fresh starts this run over")
+    store.keep_rounds(0)
+    return 0
+
+
+def _write_manifest(store: RunStore, device, done: int, fingerprints: dict[str, str], progress: Quiet) -> None:
+    manifest = store.manifest() if done else None
+    now = session(str(device), done + 1)
+    if manifest is None:
+        manifest = {"config_hash": store.config.hash(), "data": fingerprints, "sessions": []}
+    for name, fingerprint in manifest["data"].items():
+        if fingerprints.get(name) != fingerprint:
+            raise FmtlbenchError(f"{name} has changed since this run began; --fresh starts it over on the new data")
+    if manifest["sessions"]:
+        old = manifest["sessions"][-1]["versions"]
+        changed = [f"{k} {old.get(k)} → {v}" for k, v in now["versions"].items() if old.get(k) != v]
+        if changed:
+            progress.note(f"resuming with other versions than before, so bits may differ: {', '.join(changed)}")
+    manifest["sessions"].append(now)
+    store.write_manifest(manifest)
+
+
+def _one_round(store: RunStore, federation: Federation, index: int, progress: Quiet) -> None:
+    config = store.config
+    row = federation.round(index, progress.step)
+    last = index + 1 == config.federation.rounds
+    if last or (index + 1) % config.evaluation.every == 0:
+        row["scores"] = federation.evaluate()
+    store.append(row, {"round": index + 1, "seconds": federation.seconds})
+    if last or (index + 1) % config.checkpoint_every == 0:
+        began = time.perf_counter()
+        with store.writing("save a checkpoint"):
+            save_checkpoint(store.checkpoints, index + 1, federation.state())
+        federation.seconds["checkpoint"] = time.perf_counter() - began
+    progress.round_done(row, federation.seconds)
+
+
+def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str]) -> RunResult:
+    """summary.json holds what the config decides, cost.json what it took."""
+    config, rows = store.config, store.rows()
+    scores = rows[-1]["scores"]
+    clients = {client.party.id: client for client in federation.clients}
+    trivial: dict[tuple, float | None] = {}
+    for record in scores:
+        if record["primary"]:
+            client = clients[record["client"]]
+            view = client.data.tests[record["split"]]
+            # Clients judged on the same images share the constant.
+            key = (
+                record["dataset"],
+                record["task"],
+                record["split"] if record["split"] == "global" else client.party.id,
+            )
+            if key not in trivial:
+                outputs = client.outputs[record["task"]]
+                trivial[key] = best_constant(record["task"], record["dataset"], outputs, view)
+            record["trivial"] = trivial[key]
+    summary = {
+        "algorithm": config.algorithm.name,
+        "title": federation.algorithm.title,
+        "options": config.algorithm.options,
+        "scenario": config.scenario.name,
+        "scenario_version": config.scenario.version,
+        "preset": config.preset,
+        "data": config.data.source,
+        "seed": config.seed,
+        "rounds": config.federation.rounds,
+        "device": config.device,
+        "config_hash": config.hash(),
+        "data_fingerprints": fingerprints,
+        "clients": [
+            {"id": c.party.id, "dataset": c.party.dataset, "tasks": list(c.party.tasks), "samples": c.party.samples,
+             "parameters": c.flat.counts()}
+            for c in federation.clients
+        ],
+        "bytes_up": sum(row["bytes_up"] for row in rows),
+        "bytes_down": sum(row["bytes_down"] for row in rows),
+        "scores": scores,
+    }  # fmt: skip
+    phases: dict[str, float] = {}
+    for row in store.rows("timing.jsonl"):
+        for name, seconds in row["seconds"].items():
+            phases[name] = phases.get(name, 0.0) + seconds
+    store.write_summary(summary, {"seconds": phases, "seconds_total": sum(phases.values())})
+    return RunResult(store.folder, summary, reused=False)
+
+
+@contextmanager
+def _settings(config: RunConfig, device: torch.device) -> Iterator[None]:
+    """Process-wide settings that move bits, put back afterwards."""
+    threads = torch.get_num_threads()
+    deterministic, warn_only = (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
+    if config.train.threads is not None:
+        torch.set_num_threads(config.train.threads)
+    if device.type == "cuda":
+        # warn_only: the backward of bilinear upsampling has no deterministic CUDA kernel
+        torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)

@@ -1,0 +1,58 @@
+"""Nested state → a flat dict of tensors plus a JSON skeleton, and back. What safetensors + JSON can hold, no pickle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_MARK = "__tensor__"
+
+
+def split_tree(tree: Any, prefix: str = "") -> tuple[dict[str, Tensor], Any]:
+    """(tensors by path, skeleton): the skeleton is the tree with each tensor replaced by its path."""
+    if isinstance(tree, Tensor):
+        return {prefix: tree.detach().cpu().contiguous()}, {_MARK: prefix}
+    if isinstance(tree, dict):
+        pairs = {}
+        for key, value in tree.items():
+            if not isinstance(key, str):
+                raise TypeError(f"state key {key!r} at {prefix or 'the top'} is not text, so JSON would change it")
+            pairs[key] = split_tree(value, f"{prefix}/{key}" if prefix else key)
+        return _collect(pairs.values()), {key: skeleton for key, (_, skeleton) in pairs.items()}
+    if isinstance(tree, (list, tuple)):
+        parts = [split_tree(value, f"{prefix}/{i}") for i, value in enumerate(tree)]
+        return _collect(parts), [skeleton for _, skeleton in parts]
+    if tree is None or isinstance(tree, (bool, int, float, str)):
+        return {}, tree
+    raise TypeError(f"cannot save {type(tree).__name__} at {prefix or 'the top'}: state is tensors and JSON values")
+
+
+def join_tree(tensors: dict[str, Tensor], skeleton: Any) -> Any:
+    """The inverse of `split_tree`, except that tuples come back as lists."""
+    if isinstance(skeleton, dict):
+        if set(skeleton) == {_MARK}:
+            return tensors[skeleton[_MARK]]
+        return {key: join_tree(tensors, value) for key, value in skeleton.items()}
+    if isinstance(skeleton, list):
+        return [join_tree(tensors, value) for value in skeleton]
+    return skeleton
+
+
+def _collect(parts) -> dict[str, Tensor]:
+    merged: dict[str, Tensor] = {}
+    for tensors, _ in parts:
+        merged.update(tensors)
+    return merged
+
+
+def to_device(tree: Any, device: torch.device) -> Any:
+    """The same tree with every tensor on `device`."""
+    if isinstance(tree, Tensor):
+        return tree.to(device)
+    if isinstance(tree, dict):
+        return {key: to_device(value, device) for key, value in tree.items()}
+    if isinstance(tree, list):
+        return [to_device(value, device) for value in tree]
+    return tree

@@ -1,0 +1,70 @@
+"""Keeps the losses and gradient norms of an epoch on the device, and stops a run that has left the real numbers."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ..blocks import FlatModel
+from ..errors import FmtlbenchError
+
+
+class DivergedError(FmtlbenchError):
+    """A loss or gradient became NaN or infinite."""
+
+
+class EpochWatch:
+    """One epoch of one client. On a CPU every step is looked at; on a GPU the epoch is, to spare a sync per step."""
+
+    def __init__(self, client: str, round_index: int, tasks: tuple[str, ...], steps: int, device: torch.device) -> None:
+        self.client, self.round, self.tasks = client, round_index, tasks
+        self.losses = torch.zeros(steps, len(tasks), device=device)
+        self.norms = torch.zeros(steps, device=device)
+        self.each_step = device.type == "cpu"
+        self.done = 0
+
+    def step(self, losses: list[Tensor], norm: Tensor, flat: FlatModel, scaled: bool) -> None:
+        """Book one step. `scaled`: infinite gradients are the loss scaler's business, which skips them."""
+        self.losses[self.done] = torch.stack(losses).detach()
+        self.norms[self.done] = norm
+        self.done += 1
+        if self.each_step:
+            self._check(self.done - 1, self.done, flat, scaled)
+
+    def finish(self, flat: FlatModel, scaled: bool) -> tuple[dict[str, float], float]:
+        """(mean loss by task, mean gradient norm) of the epoch."""
+        if not self.each_step:
+            self._check(0, self.done, flat, scaled)
+        means = self.losses[: self.done].double().mean(0).tolist()
+        norms = self.norms[: self.done]
+        norms = norms[norms.isfinite()]
+        if not len(norms):
+            raise DivergedError(f"{self._where()}: every gradient of the epoch overflowed; try --set train.amp=bf16")
+        return dict(zip(self.tasks, means)), norms.double().mean().item()
+
+    def _where(self) -> str:
+        return f"client {self.client}, round {self.round + 1}"
+
+    def _check(self, first: int, last: int, flat: FlatModel, scaled: bool) -> None:
+        losses, norms = self.losses[first:last].cpu(), self.norms[first:last].cpu()
+        bad_loss = ~losses.isfinite()
+        bad = bad_loss.any(1) if scaled else bad_loss.any(1) | ~norms.isfinite()
+        if not bad.any():
+            return
+        k = int(bad.nonzero()[0])
+        tasks = [task for task, is_bad in zip(self.tasks, bad_loss[k].tolist()) if is_bad]
+        what = "loss" if tasks else "gradient"
+        tasks = tasks or _tasks_with_bad_gradients(flat) or list(self.tasks)
+        raise DivergedError(
+            f"{self._where()}, step {first + k + 1}: the {what} of {', '.join(tasks)} is not a finite number; "
+            "the checkpoint of the last good round is kept (a lower train.lr or train.clip_norm may help, as a new run)"
+        )
+
+
+def _tasks_with_bad_gradients(flat: FlatModel) -> list[str]:
+    bad = []
+    for task in flat.model.decoders:
+        parts = [*flat.model.decoders[task].parameters(), *flat.model.heads[task].parameters()]
+        if any(p.grad is not None and not p.grad.isfinite().all() for p in parts):
+            bad.append(task)
+    return bad

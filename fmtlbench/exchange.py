@@ -1,0 +1,71 @@
+"""What crosses the server boundary: rows of flat parameters with a layout, never dicts of names.
+
+No torch import: methods work on these values with tensor methods alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+KINDS = ("encoder", "decoder", "head")
+
+
+class Owner(NamedTuple):
+    """Whose parameters a row holds: a client, and the task where the part belongs to one."""
+
+    client: int
+    task: str | None = None
+
+
+class TensorSlice(NamedTuple):
+    """One parameter tensor inside a row."""
+
+    name: str
+    layer: str
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class Party:
+    """What the server knows of a client."""
+
+    index: int
+    id: str
+    dataset: str
+    tasks: tuple[str, ...]
+    samples: int
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The same part of several models, one row each: N encoders, or K = Σ|T_i| decoders."""
+
+    owners: tuple[Owner, ...]
+    before: Tensor  # [R, d] at the start of the round's local training
+    after: Tensor  # [R, d] at its end
+    tensors: tuple[TensorSlice, ...]
+
+    @cached_property
+    def delta(self) -> Tensor:
+        """[R, d], computed once."""
+        return self.after - self.before
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(t.layer for t in self.tensors))
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round as the server sees it. A part that does not travel is None."""
+
+    index: int  # from 0
+    parties: tuple[Party, ...]
+    encoder: Rows | None = None
+    decoder: Rows | None = None

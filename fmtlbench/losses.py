@@ -1,0 +1,60 @@
+"""The papers' training losses. Label 255 is ignored everywhere; a batch with nothing to learn from gives 0."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from .tasks import IGNORE, TaskSpec
+
+
+def cross_entropy(raw: Tensor, label: Tensor) -> Tensor:
+    """Mean over valid pixels. raw [B, C, H, W], label [B, H, W]."""
+    total = F.cross_entropy(raw, label.long(), ignore_index=IGNORE, reduction="sum")
+    return total / (label != IGNORE).sum().clamp(min=1)
+
+
+def balanced_cross_entropy(raw: Tensor, label: Tensor) -> Tensor:
+    """Two classes weighted by each other's share of the batch's valid pixels, still divided by all valid pixels."""
+    valid = label != IGNORE
+    count = valid.sum().clamp(min=1)
+    positive = (label == 1).sum() / count
+    weight = torch.stack([positive, 1 - positive]).to(raw.dtype)
+    return F.cross_entropy(raw, label.long(), weight=weight, ignore_index=IGNORE, reduction="sum") / count
+
+
+def weighted_bce(raw: Tensor, label: Tensor, positive: float) -> Tensor:
+    """Binary cross-entropy on logits with a fixed weight for edge pixels, mean over valid pixels."""
+    valid = label != IGNORE
+    target = (label == 1).to(raw.dtype)
+    weight = torch.where(target > 0, positive, 1 - positive) * valid
+    loss = F.binary_cross_entropy_with_logits(raw[:, 0], target, weight=weight, reduction="sum")
+    return loss / valid.sum().clamp(min=1)
+
+
+def l1(raw: Tensor, label: Tensor) -> Tensor:
+    """Absolute error summed over channels, mean over valid pixels. label [B, H, W] or [B, C, H, W].
+
+    A pixel is invalid if any channel is 255: the loader writes that where nothing was measured.
+    """
+    label = label if label.dim() == raw.dim() else label[:, None]
+    valid = (label != IGNORE).all(1, keepdim=True)
+    return ((raw - label).abs() * valid).sum() / valid.sum().clamp(min=1)
+
+
+def l1_unit(raw: Tensor, label: Tensor) -> Tensor:
+    """L1 after the prediction is brought to unit length."""
+    return l1(F.normalize(raw, dim=1), label)
+
+
+LOSSES: dict[str, Callable[..., Tensor]] = {
+    f.__name__: f for f in (cross_entropy, balanced_cross_entropy, weighted_bce, l1, l1_unit)
+}
+
+
+def task_loss(spec: TaskSpec, raw: Tensor, label: Tensor) -> Tensor:
+    """The unweighted loss of one task, in float32 whatever the autocast type."""
+    return LOSSES[spec.loss](raw.float(), label, **spec.loss_options)

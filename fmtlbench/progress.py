@@ -1,0 +1,109 @@
+"""What a running command tells: bars on a terminal, one JSON object per round elsewhere. Always on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any
+
+
+class Quiet:
+    """Tells nothing: the Python API's default."""
+
+    def begin(self, rounds: int, done: int, steps_per_round: int) -> None: ...
+
+    def preparing(self, what: str, done: int, total: int) -> None: ...
+
+    def step(self, party: Any, watch: Any) -> None: ...
+
+    def round_done(self, row: dict[str, Any], seconds: dict[str, float]) -> None: ...
+
+    def note(self, message: str) -> None: ...
+
+    def end(self) -> None: ...
+
+
+class JsonLines(Quiet):
+    """One line per round and per message, for logs and other programs."""
+
+    def __init__(self, stream=None) -> None:
+        self.stream = stream or sys.stderr
+
+    def begin(self, rounds, done, steps_per_round):
+        self.rounds, self.first, self.started = rounds, done, time.monotonic()
+        self._write(event="begin", rounds=rounds, done=done, steps_per_round=steps_per_round)
+
+    def round_done(self, row, seconds):
+        left = (self.rounds - row["round"]) * (time.monotonic() - self.started) / (row["round"] - self.first)
+        scores = [r for r in row.get("scores", ()) if r["primary"]]
+        self._write(
+            event="round", round=row["round"], rounds=self.rounds, seconds=round(sum(seconds.values()), 3),
+            eta_seconds=round(left, 1), losses=row["losses"],
+            **({"scores": {f"{r['client']}/{r['split']}/{r['task']}": r["value"] for r in scores}} if scores else {}),
+        )  # fmt: skip
+
+    def note(self, message):
+        self._write(event="note", message=message)
+
+    def _write(self, **event) -> None:
+        self.stream.write(json.dumps(event, ensure_ascii=False) + "\n")
+        self.stream.flush()
+
+
+class Bars(Quiet):
+    """A bar for the whole run and one for the round at hand, with the losses of the client that trains."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import TimeRemainingColumn as Eta
+
+        self.console = Console(stderr=True)
+        self.bars = Progress(
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), Eta(),
+            TextColumn("{task.fields[detail]}"), console=self.console, transient=True,
+        )  # fmt: skip
+        self.tasks: dict[str, Any] = {}
+        self.shown = 0.0
+
+    def preparing(self, what, done, total):
+        if what not in self.tasks:
+            self.bars.start()
+            self.tasks[what] = self.bars.add_task(what, total=total, detail="")
+        self.bars.update(self.tasks[what], completed=done, visible=done < total)
+
+    def begin(self, rounds, done, steps_per_round):
+        self.rounds, self.steps, self.round = rounds, steps_per_round, done
+        self.bars.start()
+        self.run_bar = self.bars.add_task("run", total=rounds * steps_per_round, detail="")
+        self.round_bar = self.bars.add_task("", total=steps_per_round, detail="")
+        self.bars.update(self.run_bar, completed=done * steps_per_round)
+        self._name_round()
+
+    def _name_round(self):
+        self.bars.reset(self.round_bar, description=f"round {self.round + 1}/{self.rounds}", total=self.steps)
+
+    def step(self, party, watch):
+        self.bars.advance(self.run_bar)
+        self.bars.advance(self.round_bar)
+        if time.monotonic() - self.shown > 0.2:  # reading a loss is a sync on a GPU
+            self.shown = time.monotonic()
+            losses = watch.losses[watch.done - 1].tolist()
+            detail = " ".join(f"{task} {loss:.3f}" for task, loss in zip(watch.tasks, losses))
+            self.bars.update(self.round_bar, detail=f"{party.id}: {detail}")
+
+    def round_done(self, row, seconds):
+        self.round = row["round"]
+        scores = [r for r in row.get("scores", ()) if r["primary"] and r["value"] is not None]
+        if scores:
+            text = "  ".join(f"{r['client']} {r['task']} {r['metric']} {r['value']:.4g}" for r in scores)
+            self.console.print(f"round {row['round']}: {text}", style="dim", highlight=False)
+        if self.round < self.rounds:
+            self._name_round()
+
+    def note(self, message):
+        self.console.print(message, style="yellow", highlight=False)
+
+    def end(self):
+        self.bars.stop()

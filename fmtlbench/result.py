@@ -1,0 +1,28 @@
+"""The result of a run, the same object for the command line and the Python API. No torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """A finished run: where it lies and what it found."""
+
+    folder: Path
+    summary: dict[str, Any]
+    reused: bool  # it was finished before and has only been read
+
+    @property
+    def scores(self) -> list[dict[str, Any]]:
+        """The last round's primary scores: client, split, task, metric, value and the trivial value beside it."""
+        return [record for record in self.summary["scores"] if record["primary"]]
+
+    def value(self, client: str, task: str, split: str = "global") -> float | None:
+        """One primary score."""
+        for record in self.scores:
+            if (record["client"], record["task"], record["split"]) == (client, task, split):
+                return record["value"]
+        raise KeyError(f"no score for client {client!r}, task {task!r}, split {split!r}")

@@ -1,0 +1,129 @@
+"""Plain data → frozen dataclasses, with errors that name the key, where it came from and the nearest valid key."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar, Union
+
+from .errors import UsageError, nearest
+
+T = TypeVar("T")
+
+
+def limits(default: Any = dataclasses.MISSING, *, low: float | None = None, above: float | None = None,
+           high: float | None = None, doc: str = "") -> Any:  # fmt: skip
+    """A dataclass field with bounds: low ≤ value ≤ high, or above < value."""
+    return dataclasses.field(default=default, metadata={"low": low, "above": above, "high": high, "doc": doc})
+
+
+def build(cls: type[T], data: Any, origins: Mapping[str, str], path: str = "") -> T:
+    """Build dataclass `cls` from a mapping. `origins` maps dotted paths to `file:line` or a flag."""
+    if not isinstance(data, Mapping):
+        raise _error(path, origins, f"expected a mapping with keys {_names(cls)}, got {data!r}")
+    hints = typing.get_type_hints(cls)
+    known = {f.name: f for f in dataclasses.fields(cls) if f.init}
+    for key in data:
+        if key not in known:
+            raise _error(_join(path, key), origins, f"unknown key {key!r}; {nearest(str(key), known)}")
+    values = {}
+    for name, field in known.items():
+        here = _join(path, name)
+        if name in data:
+            values[name] = _convert(hints[name], data[name], origins, here)
+            _check_limits(field, values[name], origins, here)
+        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+            raise _error(path, origins, f"missing key {name!r}")
+    return cls(**values)
+
+
+def _convert(hint: Any, value: Any, origins: Mapping[str, str], path: str) -> Any:
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:
+        return value
+    if origin in (Union, types.UnionType):
+        if value is None and type(None) in args:
+            return None
+        return _convert(next(a for a in args if a is not type(None)), value, origins, path)
+    if origin is Literal:
+        if value in args and not (isinstance(value, bool) and True not in args):
+            return value
+        raise _error(path, origins, f"expected one of {', '.join(map(str, args))}, got {value!r}")
+    if dataclasses.is_dataclass(hint):
+        return build(hint, value, origins, path)
+    if origin is tuple:
+        if not isinstance(value, (list, tuple)):
+            raise _error(path, origins, f"expected a list, got {value!r}")
+        if args[-1] is Ellipsis:
+            kinds = [args[0]] * len(value)
+        elif len(args) == len(value):
+            kinds = list(args)
+        else:
+            raise _error(path, origins, f"expected {len(args)} values, got {value!r}")
+        return tuple(_convert(k, v, origins, f"{path}.{i}") for i, (k, v) in enumerate(zip(kinds, value)))
+    if origin is dict:
+        if not isinstance(value, Mapping):
+            raise _error(path, origins, f"expected a mapping, got {value!r}")
+        return {str(k): _convert(args[1], v, origins, _join(path, k)) for k, v in value.items()}
+    return _scalar(hint, value, origins, path)
+
+
+def _scalar(hint: type, value: Any, origins: Mapping[str, str], path: str) -> Any:
+    good = {
+        bool: lambda v: isinstance(v, bool),
+        int: lambda v: isinstance(v, int) and not isinstance(v, bool),
+        float: lambda v: isinstance(v, (int, float)) and not isinstance(v, bool) and v == v,
+        str: lambda v: isinstance(v, str),
+    }[hint]
+    if not good(value):
+        words = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}[hint]
+        raise _error(path, origins, f"expected {words}, got {value!r}")
+    return hint(value)
+
+
+def _check_limits(field: dataclasses.Field, value: Any, origins: Mapping[str, str], path: str) -> None:
+    low, above, high = (field.metadata.get(k) for k in ("low", "above", "high"))
+    members = value.items() if isinstance(value, dict) else [(None, value)]
+    for key, v in members:
+        if v is None or not isinstance(v, (int, float)):
+            continue
+        here = path if key is None else _join(path, key)
+        if low is not None and v < low:
+            raise _error(here, origins, f"expected at least {low:g}, got {v!r}")
+        if above is not None and v <= above:
+            raise _error(here, origins, f"expected more than {above:g}, got {v!r}")
+        if high is not None and v > high:
+            raise _error(here, origins, f"expected at most {high:g}, got {v!r}")
+
+
+def _join(path: str, key: Any) -> str:
+    return f"{path}.{key}" if path else str(key)
+
+
+def _names(cls: type) -> str:
+    return ", ".join(f.name for f in dataclasses.fields(cls) if f.init)
+
+
+def locate(path: str, origins: Mapping[str, str]) -> str:
+    """Where the value at `path` (or its nearest parent) was written."""
+    while path not in origins and path:
+        path = path.rpartition(".")[0]
+    return origins.get(path, "")
+
+
+def _error(path: str, origins: Mapping[str, str], message: str) -> UsageError:
+    where = locate(path, origins)
+    return UsageError(": ".join(part for part in (where, path, message) if part))
+
+
+def plain(value: Any) -> Any:
+    """A dataclass tree back to dicts, lists and scalars."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    return value

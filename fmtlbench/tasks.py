@@ -1,0 +1,52 @@
+"""The six dense-prediction tasks, one record each: outputs, loss and its weight, decoding, metrics.
+
+No torch here: `fmtlbench list` reads these records too. Losses are named and live in `losses.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+IGNORE = 255
+
+
+@dataclass(frozen=True)
+class TaskSpec:
+    """One task: everything the engine needs to train, decode and score it."""
+
+    name: str
+    title: str  # as in the papers' table heads
+    loss: str  # a name in losses.LOSSES
+    weight: float  # the FedHCA² paper's loss weight
+    metric: str  # the primary one, a name in metrics.METRICS
+    decode: Callable[[Tensor], Tensor]  # raw outputs [B, C, H, W] → what the metrics take
+    channels: int | None = None  # None: the dataset's number of classes
+    loss_options: dict[str, Any] = field(default_factory=dict)
+
+    def outputs(self, classes: dict[str, int]) -> int:
+        """Output channels, given the dataset's class counts by task."""
+        return classes[self.name] if self.channels is None else self.channels
+
+
+def _unit(z: Tensor) -> Tensor:
+    return z / z.norm(dim=1, keepdim=True).clamp(min=1e-12)
+
+
+_SPECS = (
+    TaskSpec("semseg", "SemSeg", "cross_entropy", 1.0, "miou", lambda z: z.argmax(1)),
+    TaskSpec("human_parts", "Parts", "cross_entropy", 2.0, "miou", lambda z: z.argmax(1)),
+    TaskSpec("sal", "Sal", "balanced_cross_entropy", 5.0, "maxf", lambda z: z.softmax(1)[:, 1], channels=2),
+    TaskSpec("normals", "Normals", "l1_unit", 10.0, "merr", _unit, channels=3),
+    TaskSpec(
+        "edge", "Edge", "weighted_bce", 50.0, "odsf", lambda z: z[:, 0].sigmoid(),
+        channels=1, loss_options={"positive": 0.95},
+    ),
+    TaskSpec("depth", "Depth", "l1", 1.0, "rmse", lambda z: z[:, 0].clamp(min=1e-9), channels=1),
+)  # fmt: skip
+
+TASKS: dict[str, TaskSpec] = {spec.name: spec for spec in _SPECS}

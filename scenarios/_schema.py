@@ -1,0 +1,98 @@
+"""What a scenario file may say, and the clients it describes. A scenario says nothing about model size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from ..data.catalog import DOMAINS
+from ..errors import UsageError, nearest
+from ..schema import limits, locate
+
+
+@dataclass(frozen=True)
+class Group:
+    """`count` alike clients: the same dataset domain and the same tasks."""
+
+    dataset: str
+    tasks: tuple[str, ...]
+    count: int = limits(1, low=1)
+    id: str | None = None
+
+
+@dataclass(frozen=True)
+class Partition:
+    """How the training images of one domain are dealt to its clients."""
+
+    kind: Literal["equal"] = "equal"
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One benchmark setting: who the clients are and how they are judged."""
+
+    name: str
+    description: str
+    paper: str
+    version: int
+    clients: tuple[Group, ...]
+    partition: Partition = Partition()
+    evaluation: tuple[Literal["global", "personal"], ...] = ("global",)
+
+    def parties(self) -> tuple[ClientSpec, ...]:
+        """The clients one by one, in file order, each with an id of its own."""
+        specs = []
+        for group in self.clients:
+            for i in range(group.count):
+                base = group.id or _default_id(group)
+                name = base if group.count == 1 else f"{base}-{i + 1}"
+                specs.append(ClientSpec(len(specs), name, group.dataset, group.tasks))
+        return tuple(specs)
+
+
+@dataclass(frozen=True)
+class ClientSpec:
+    """One client: its place in the scenario, its name, its data domain and its tasks."""
+
+    index: int
+    id: str
+    dataset: str
+    tasks: tuple[str, ...]
+
+
+def _default_id(group: Group) -> str:
+    return f"{group.dataset}-{group.tasks[0] if len(group.tasks) == 1 else 'multi'}"
+
+
+def check_scenario(scenario: Scenario, origins: Mapping[str, str], path: str = "") -> None:
+    """What types alone cannot say; every complaint names file, line and field."""
+
+    def complain(field: str, message: str) -> UsageError:
+        here = f"{path}.{field}" if path else field
+        return UsageError(f"{locate(here, origins)}: {field}: {message}")
+
+    if not scenario.clients:
+        raise complain("clients", "a scenario needs at least one client")
+    if not scenario.evaluation:
+        raise complain("evaluation", "expected global, personal or both")
+    for i, group in enumerate(scenario.clients):
+        if group.dataset not in DOMAINS:
+            raise complain(f"clients.{i}.dataset", f"no dataset {group.dataset!r}; {nearest(group.dataset, DOMAINS)}")
+        if not group.tasks:
+            raise complain(f"clients.{i}.tasks", "a client needs at least one task")
+        for j, task in enumerate(group.tasks):
+            if task not in DOMAINS[group.dataset]:
+                raise complain(
+                    f"clients.{i}.tasks.{j}",
+                    f"{group.dataset} has no task {task!r}; {nearest(task, DOMAINS[group.dataset])}",
+                )
+            if task in group.tasks[:j]:
+                raise complain(f"clients.{i}.tasks.{j}", f"task {task!r} is listed twice")
+    ids = [spec.id for spec in scenario.parties()]
+    for name in ids:
+        if ids.count(name) > 1:
+            raise complain(
+                "clients", f"{ids.count(name)} clients are called {name!r}; give each group an id or a count"
+            )
+    return scenario

@@ -27,12 +27,15 @@ def balanced_cross_entropy(raw: Tensor, label: Tensor) -> Tensor:
 
 
 def weighted_bce(raw: Tensor, label: Tensor, positive: float) -> Tensor:
-    """Binary cross-entropy on logits with a fixed weight for edge pixels, mean over valid pixels."""
+    """Binary cross-entropy on logits, edges weighted by `positive`, the rest by 1 − `positive`; mean over valid pixels.
+
+    Labels may be fractions, as resized edge maps are.
+    """
     valid = label != IGNORE
-    target = (label == 1).to(raw.dtype)
-    weight = torch.where(target > 0, positive, 1 - positive) * valid
-    loss = F.binary_cross_entropy_with_logits(raw[:, 0], target, weight=weight, reduction="sum")
-    return loss / valid.sum().clamp(min=1)
+    target = torch.where(valid, label, 0).to(raw.dtype)
+    z = raw[:, 0]
+    loss = positive * target * F.softplus(-z) + (1 - positive) * (1 - target) * F.softplus(z)
+    return (loss * valid).sum() / valid.sum().clamp(min=1)
 
 
 def l1(raw: Tensor, label: Tensor) -> Tensor:

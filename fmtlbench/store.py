@@ -142,7 +142,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
     """A JSON file's content; None if there is none; one line if it is damaged."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:
         raise StoreError(f"{path} cannot be read: {error}; --fresh starts the run over") from None

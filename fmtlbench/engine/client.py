@@ -24,9 +24,8 @@ from ..seeds import seed_of, stream
 from ..tasks import TASKS
 from .evaluate import evaluate
 from .optim import learning_rate, make_optimizer
-from .watch import EpochWatch
-
-AMP_TYPES = {"none": None, "bf16": torch.bfloat16, "fp16": torch.float16}
+from .precision import AMP_TYPES
+from .watch import DivergedError, EpochWatch
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class TrainReport:
     """What a client tells about its local training."""
 
     losses: dict[str, float]  # unweighted, mean over the last local epoch
-    grad_norm: float
+    grad_norm: float | None
     steps: int
     seconds: float
 
@@ -127,6 +126,11 @@ class Client:
             self.scaler.update()
             if on_step is not None:
                 on_step(self.party, watch)
+        if self.scaler.is_enabled() and self.scaler.get_scale() < 1:
+            raise DivergedError(
+                f"client {self.party.id}, round {index + 1}: gradients of {', '.join(self.party.tasks)} overflow fp16 at "
+                "any loss scale; try --set train.amp=bf16"
+            )
         return watch.finish(self.flat, self.scaler.is_enabled())
 
     def squared_distance(self) -> Tensor:

@@ -21,6 +21,7 @@ from ..result import RunResult
 from ..store import RunStore, StoreError
 from .checkpoint import DamagedCheckpoint, available, load_checkpoint, save_checkpoint
 from .federation import Federation
+from .precision import check_amp
 from .trivial import best_constant
 
 
@@ -31,6 +32,7 @@ def execute(
     store = RunStore(out, config)
     if not fresh and (summary := store.summary()) is not None:
         return RunResult(store.folder, summary, reused=True)
+    check_amp(config.train.amp, device)
     with store.opened(fresh), _settings(config, device):
         datasets = _open_datasets(config, data_root, progress)
         data = client_data(config, datasets)

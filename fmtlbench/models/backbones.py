@@ -45,7 +45,9 @@ class Encoder(nn.Module):
         self.channels_last, self.stride = spec.channels_last, spec.stride
         options = dict(spec.options)
         if spec.sized:
-            options["img_size"] = size
+            # Windows keep their size on maps smaller than they are: else clients with other image sizes would have
+            # encoders of other shapes, which nobody could average.
+            options |= {"img_size": size, "always_partition": True}
         if drop_path:
             options["drop_path_rate"] = drop_path
         self.body = _create(spec.timm, pretrained, options)

@@ -1,0 +1,29 @@
+# `make demo` and `make test` work on a machine with only Python and make: each sets itself up first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+JOBS ?= 2
+
+.PHONY: demo test lint setup clean
+
+demo: $(READY)
+	$(BIN)/fmtlbench run --algo fedhca2 --scenario st_mt_1 --format table
+
+test: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+setup: $(READY)
+
+# One pip call, so that torch, torchvision and timm come out of one resolution.
+$(READY): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache

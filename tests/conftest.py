@@ -1,0 +1,68 @@
+"""Fixtures every room's tests may use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+# Some virtual CPUs announce matrix instructions they do not have (fmtlbench/engine/precision.py): tests avoid them.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
+
+REFERENCE = Path(__file__).parents[2] / "shared" / "golden"
+
+# Two-client federation, a few images each: a run takes about a second.
+SCENARIO = """\
+description: one single-task and one two-task client
+paper: none
+version: 1
+clients:
+  - {dataset: pascal, tasks: [human_parts]}
+  - {dataset: nyud, tasks: [depth, edge]}
+evaluation: [global, personal]
+"""
+
+TINY = {
+    "data.train_samples": {"pascal": 16, "nyud": 12},
+    "data.test_samples": {"pascal": 4, "nyud": 4},
+    "data.size": {"pascal": [32, 32], "nyud": [32, 64]},
+    "train.batch_size": 4,
+    "train.local_epochs.nyud": 2,
+    "evaluation.every": 2,
+}
+
+
+@pytest.fixture(scope="session")
+def reference() -> Path:
+    """Outputs of the public reference implementations, where they are at hand."""
+    if not REFERENCE.is_dir():
+        pytest.skip("the reference vectors are not beside this checkout")
+    return REFERENCE
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache(tmp_path_factory) -> Path:
+    """Tests keep their generated data to themselves."""
+    folder = tmp_path_factory.mktemp("cache")
+    os.environ["FMTLBENCH_CACHE"] = str(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def scenario_file(tmp_path_factory) -> str:
+    path = tmp_path_factory.mktemp("scenario") / "duo.yml"
+    path.write_text(SCENARIO)
+    return str(path)
+
+
+@pytest.fixture
+def tiny_run(tmp_path, scenario_file):
+    """`fmtlbench.run` on the two-client federation, three rounds, below tmp_path/runs."""
+    import fmtlbench
+
+    def run(algo="fedhca2", **given):
+        arguments = {"scenario": scenario_file, "rounds": 3, "out": tmp_path / "runs", "device": "cpu", **TINY}
+        return fmtlbench.run(algo, **{**arguments, **given})
+
+    return run

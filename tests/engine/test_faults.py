@@ -1,0 +1,234 @@
+"""What goes wrong on disks and in training: one clear line, and nothing that was finished is lost."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from functools import partial
+
+import pytest
+import torch
+
+from fmtlbench.engine import checkpoint, client, precision
+from fmtlbench.errors import FmtlbenchError
+from fmtlbench.store import RunStore
+
+
+class Stop(BaseException):
+    """Ends a run in the middle, as Ctrl-C would."""
+
+
+class StopAt:
+    """Stands in for a function until its `count`-th call, which stops the run instead."""
+
+    def __init__(self, count, function):
+        self.count, self.function, self.calls = count, function, 0
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else partial(self, instance)
+
+    def __call__(self, *args, **kwargs):
+        self.calls += 1
+        if self.calls == self.count:
+            raise Stop
+        return self.function(*args, **kwargs)
+
+
+@pytest.fixture
+def stopped(tiny_run, tmp_path, monkeypatch):
+    """The folder of a three-round run that was stopped in its third round."""
+    with monkeypatch.context() as patch:
+        patch.setattr(client, "task_loss", StopAt(26, client.task_loss))  # eleven task losses a round
+        with pytest.raises(Stop):
+            tiny_run()
+    (manifest,) = (tmp_path / "runs").rglob("manifest.json")
+    folder = manifest.parent
+    assert checkpoint.available(folder / "checkpoint") == [1, 2]
+    return folder
+
+
+def files(folder, done):
+    return sorted((folder / "checkpoint" / f"round-{done:05d}").iterdir())
+
+
+@pytest.mark.parametrize("damage", ["truncate", "flip", "remove", "index"])
+def test_a_damaged_newest_checkpoint_costs_a_round_not_the_run(tiny_run, tmp_path, stopped, damage):
+    tensors = next(f for f in files(stopped, 2) if f.name == "client-001.safetensors")
+    if damage == "truncate":
+        os.truncate(tensors, tensors.stat().st_size // 2)
+    elif damage == "flip":
+        content = bytearray(tensors.read_bytes())
+        content[-3] ^= 1
+        tensors.write_bytes(content)
+    elif damage == "remove":
+        tensors.unlink()
+    else:
+        next(f for f in files(stopped, 2) if f.suffix == ".json").write_text("{")
+
+    notes = []
+    resumed = tiny_run(progress=Notes(notes))
+    assert any("damaged checkpoint" in note and "round-00002" in note for note in notes)
+    assert any("going on after round 1 of 3" in note for note in notes)
+    whole = tiny_run(out=tmp_path / "whole")
+    assert (resumed.folder / "metrics.jsonl").read_bytes() == (whole.folder / "metrics.jsonl").read_bytes()
+
+
+def test_no_intact_checkpoint_is_an_error_and_touches_nothing(tiny_run, stopped):
+    for done in (1, 2):
+        for file in files(stopped, done):
+            os.truncate(file, 10)
+    before = {path: path.read_bytes() for path in stopped.rglob("*") if path.is_file()}
+    with pytest.raises(FmtlbenchError, match="no older checkpoint is intact; --fresh") as caught:
+        tiny_run()
+    assert "\n" not in str(caught.value)
+    assert {path: path.read_bytes() for path in stopped.rglob("*") if path.is_file()} == before
+    assert not tiny_run(fresh=True).reused
+
+
+def test_a_full_disk_keeps_the_last_good_round(tiny_run, tmp_path, monkeypatch):
+    def full(tensors, file, *rest):
+        file.write_bytes(b"half of it")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    saves = []
+    original = checkpoint.save_file
+
+    def save(tensors, file):
+        saves.append(file)
+        return full(tensors, file) if len(saves) > 4 else original(tensors, file)  # three files a round
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "save_file", save)
+        with pytest.raises(
+            FmtlbenchError, match=r"No space left on device.*free some space and run the same"
+        ) as caught:
+            tiny_run()
+    assert "\n" not in str(caught.value)
+    (manifest,) = (tmp_path / "runs").rglob("manifest.json")
+    assert checkpoint.available(manifest.parent / "checkpoint") == [1]
+    assert [p.name for p in (manifest.parent / "checkpoint").iterdir()] == ["round-00001"]
+    resumed, whole = tiny_run(), tiny_run(out=tmp_path / "whole")
+    assert (resumed.folder / "metrics.jsonl").read_bytes() == (whole.folder / "metrics.jsonl").read_bytes()
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs POSIX permissions")
+def test_an_unwritable_output_folder_is_one_line(tiny_run, tmp_path):
+    blocked = tmp_path / "blocked"
+    if os.geteuid() == 0:
+        blocked.write_text("a file where a folder should be")  # root may write anywhere, but not below a file
+    else:
+        blocked.mkdir(mode=0o500)
+    with pytest.raises(FmtlbenchError, match="could not create the run folder") as caught:
+        tiny_run(out=blocked)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("where", ["loss", "gradient"])
+def test_a_nan_names_client_round_and_task_and_keeps_the_checkpoint(tiny_run, tmp_path, monkeypatch, where):
+    calls = []
+    original = client.task_loss
+
+    def poisoned(spec, raw, label):
+        calls.append(spec.name)
+        loss = original(spec, raw, label)
+        if spec.name != "edge" or calls.count("edge") != 6:  # four steps a round
+            return loss
+        if where == "loss":
+            return loss * float("nan")
+        raw.register_hook(lambda gradient: gradient * float("inf"))
+        return loss
+
+    with monkeypatch.context() as patch:
+        patch.setattr(client, "task_loss", poisoned)
+        with pytest.raises(FmtlbenchError, match=f"client nyud-multi, round 2, step 2: the {where} of edge is not"):
+            tiny_run()
+    (manifest,) = (tmp_path / "runs").rglob("manifest.json")
+    assert checkpoint.available(manifest.parent / "checkpoint") == [1]
+    assert not (manifest.parent / "summary.json").exists()
+
+
+def test_changed_data_are_not_mixed_into_a_run(tiny_run, stopped):
+    path = stopped / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["data"]["nyud/train"] = "0" * 64
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(FmtlbenchError, match="nyud/train has changed since this run began"):
+        tiny_run()
+
+
+def test_resuming_with_other_versions_is_said(tiny_run, stopped):
+    path = stopped / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["sessions"][0]["versions"]["torch"] = "1.0"
+    path.write_text(json.dumps(manifest))
+    notes = []
+    tiny_run(progress=Notes(notes))
+    assert any("torch 1.0 →" in note for note in notes)
+    assert len(json.loads(path.read_text())["sessions"]) == 2
+
+
+@pytest.mark.parametrize("amp", ["bf16", "fp16"])
+def test_mixed_precision_trains_and_resumes(tiny_run, tmp_path, monkeypatch, amp):
+    whole = tiny_run(out=tmp_path / "whole", **{"train.amp": amp})
+    assert [r["value"] for r in whole.scores] != [r["value"] for r in tiny_run().scores]
+    with monkeypatch.context() as patch:
+        patch.setattr(RunStore, "append", cut := StopAt(2, RunStore.append))
+        with pytest.raises(Stop):
+            tiny_run(out=tmp_path / "cut", **{"train.amp": amp})
+    assert cut.calls == 2
+    resumed = tiny_run(out=tmp_path / "cut", **{"train.amp": amp})
+    assert (resumed.folder / "metrics.jsonl").read_bytes() == (whole.folder / "metrics.jsonl").read_bytes()
+
+
+def test_a_precision_that_ends_the_process_is_one_line(tiny_run, monkeypatch):
+    monkeypatch.setattr(precision, "_PROBE", "import os, signal  # {name}\nos.kill(os.getpid(), signal.SIGILL)")
+    with pytest.raises(FmtlbenchError, match=r"bf16 arithmetic ends the process on this CPU .*train\.amp=none"):
+        tiny_run(**{"train.amp": "bf16"})
+
+
+def overflowing(steps):
+    """task_loss whose gradient is infinite in the first `steps` calls."""
+    original, calls = client.task_loss, []
+
+    def overflow(spec, raw, label):
+        calls.append(1)
+        if len(calls) <= steps:
+            raw.register_hook(lambda gradient: gradient * float("inf"))
+        return original(spec, raw, label)
+
+    return overflow
+
+
+def test_an_overflow_under_scaling_halves_the_scale_and_skips_the_step(tiny_run, monkeypatch):
+    monkeypatch.setattr(client, "task_loss", overflowing(1))
+    monkeypatch.setattr(torch.amp, "GradScaler", partial(torch.amp.GradScaler, init_scale=64.0))
+    folder = tiny_run("local", rounds=1, **{"train.amp": "fp16"}).folder
+    state = checkpoint.load_checkpoint(folder / "checkpoint", 1)
+    assert [state[f"client-00{i}"]["scaler"]["scale"] for i in (0, 1)] == [32.0, 64.0]
+    assert state["client-000"]["vector"].isfinite().all()
+
+
+def test_gradients_that_overflow_at_any_scale_stop_the_run(tiny_run, monkeypatch):
+    monkeypatch.setattr(client, "task_loss", overflowing(10_000))
+    with pytest.raises(FmtlbenchError, match="gradients of depth, edge overflow fp16"):
+        tiny_run("local", rounds=20, **{"train.amp": "fp16"})
+
+
+def test_settings_of_the_process_are_put_back(tiny_run):
+    torch.set_num_threads(2)
+    try:
+        tiny_run("local", rounds=1)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(1)
+
+
+class Notes:
+    """A progress that keeps the notes."""
+
+    def __init__(self, notes):
+        self.note = notes.append
+
+    def __getattr__(self, name):
+        return lambda *args: None

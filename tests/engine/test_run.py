@@ -1,0 +1,195 @@
+"""Whole runs through the public interface: what they leave, that they repeat, that they go on after any kill."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import random
+import signal
+import time
+
+import pytest
+import torch
+from fmtlbench.algorithms.fedhca2 import FedHCA2
+
+from fmtlbench.engine import checkpoint, client, federation
+from fmtlbench.engine import run as engine_run
+from fmtlbench.errors import FmtlbenchError
+from fmtlbench.store import RunStore
+
+DETERMINISTIC = ("metrics.jsonl", "summary.json", "config.yaml")
+
+
+def contents(result):
+    return {name: (result.folder / name).read_bytes() for name in DETERMINISTIC}
+
+
+def test_a_run_leaves_what_the_design_says(tiny_run):
+    result = tiny_run()
+    assert not result.reused
+    assert result.folder.parts[-3:-1] == ("duo", "fedhca2")
+    assert result.folder.name.startswith("nano-synth-s0-")
+    names = {path.name for path in result.folder.iterdir()}
+    assert names >= {*DETERMINISTIC, "manifest.json", "timing.jsonl", "cost.json", "checkpoint"}
+    rows = [json.loads(line) for line in (result.folder / "metrics.jsonl").read_text().splitlines()]
+    assert [row["round"] for row in rows] == [1, 2, 3]
+    assert ["scores" in row for row in rows] == [False, True, True]  # every second round, and the last
+    columns = {(r["client"], r["split"], r["task"], r["metric"]) for r in result.scores}
+    clients = (
+        ("pascal-human_parts", "human_parts", "mIoU"),
+        ("nyud-multi", "depth", "RMSE"),
+        ("nyud-multi", "edge", "odsF"),
+    )
+    assert columns == {(c, split, t, m) for c, t, m in clients for split in ("global", "personal")}
+    assert result.summary["scores"] == [
+        {**record, **({"trivial": result.summary["scores"][i]["trivial"]} if record["primary"] else {})}
+        for i, record in enumerate(rows[-1]["scores"])
+    ]
+    manifest = json.loads((result.folder / "manifest.json").read_text())
+    assert manifest["sessions"][0]["versions"]["torch"] == torch.__version__.partition("+")[0]
+    assert set(manifest["data"]) == {"pascal/train", "pascal/test", "nyud/train", "nyud/test"}
+    assert not list(result.folder.rglob("*.pt")) and not list(result.folder.rglob("*.pkl"))
+
+
+def test_personal_images_are_held_out_of_training(tiny_run):
+    result = tiny_run()
+    # 16 and 12 images, a tenth held out: 2 and 1
+    assert [c["samples"] for c in result.summary["clients"]] == [14, 11]
+
+
+def test_bytes_follow_from_what_travels(tiny_run):
+    counts = [c["parameters"] for c in tiny_run("local").summary["clients"]]
+    travelling = sum(c["encoder"] + c["decoder"] for c in counts) * 4 * 3
+    for algo, expected in (("local", 0), ("fedavg", travelling), ("fedhca2", travelling)):
+        summary = tiny_run(algo).summary
+        assert (summary["bytes_up"], summary["bytes_down"]) == (expected, expected)
+    only_encoder = tiny_run("fedhca2", **{"algo.decoder": "none"}).summary
+    assert only_encoder["bytes_up"] == sum(c["encoder"] for c in counts) * 4 * 3
+
+
+def test_a_finished_run_is_shown_not_repeated(tiny_run):
+    first = tiny_run()
+    stamp = (first.folder / "summary.json").stat().st_mtime_ns
+    again = tiny_run()
+    assert again.reused and again.summary == first.summary
+    assert (first.folder / "summary.json").stat().st_mtime_ns == stamp
+    fresh = tiny_run(fresh=True)
+    assert not fresh.reused and contents(fresh) == contents(first)
+
+
+def test_same_seed_same_bytes_other_seed_other_numbers(tiny_run, tmp_path):
+    one = tiny_run(out=tmp_path / "a")
+    torch.manual_seed(12345)  # whatever the caller drew before must not matter
+    torch.rand(7)
+    two = tiny_run(out=tmp_path / "b")
+    assert contents(one) == contents(two)
+    other = tiny_run(seed=1)
+    assert other.folder != one.folder
+    assert [r["value"] for r in other.scores] != [r["value"] for r in one.scores]
+
+
+def test_algorithms_differ(tiny_run):
+    values = [[r["value"] for r in tiny_run(algo).scores] for algo in ("local", "fedavg", "fedhca2")]
+    assert values[0] != values[1] != values[2] != values[0]
+
+
+def test_training_lowers_the_loss(tiny_run):
+    options = {"train.augment": [], "train.warmup_epochs": 0, "train.lr": 1e-2}
+    rows = tiny_run("local", rounds=8, **options).folder / "metrics.jsonl"
+    losses = [json.loads(line)["losses"]["nyud-multi"]["depth"] for line in rows.read_text().splitlines()]
+    assert losses[-1] < 0.6 * losses[0]
+
+
+# -- kill -9 ---------------------------------------------------------------------------------------------------------
+
+
+def die(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def after(count, function, then=die):
+    """`function` until its `count`-th call, which kills the process instead."""
+    calls = [0]
+
+    def wrapped(*args, **kwargs):
+        calls[0] += 1
+        return then(*args, **kwargs) if calls[0] == count else function(*args, **kwargs)
+
+    return wrapped
+
+
+def half_a_line(store, metrics, timing):
+    with (store.folder / "metrics.jsonl").open("a") as file:
+        file.write(json.dumps(metrics)[:40])
+    die()
+
+
+PHASES = {
+    "opening the data": (engine_run, "open_split", 3),
+    "first step": (client, "task_loss", 1),
+    "middle of training": (client, "task_loss", 20),
+    "last steps": (client, "task_loss", 32),
+    "gathering": (federation.Federation, "_rows", 3),
+    "aggregating": (FedHCA2, "aggregate", 2),
+    "scattering": (federation.Federation, "_scatter", 2),
+    "evaluating": (federation.Federation, "evaluate", 1),
+    "appending a row": (RunStore, "append", 2, half_a_line),
+    "before a checkpoint": (engine_run, "save_checkpoint", 2),
+    "inside a checkpoint": (checkpoint, "save_file", 5),
+    "checkpoint index": (checkpoint, "write_json", 2),
+    "removing old checkpoints": (checkpoint, "available", 3),
+    "summing up": (engine_run, "best_constant", 1),
+    "writing the summary": (RunStore, "write_summary", 1),
+}
+
+
+@pytest.mark.parametrize("phase", list(PHASES))
+def test_killed_and_resumed_equals_uninterrupted(tiny_run, tmp_path, phase):
+    target, name, count, *then = PHASES[phase]
+
+    def doomed():
+        setattr(target, name, after(count, getattr(target, name), *then))
+        tiny_run(out=tmp_path / "killed")
+
+    child = multiprocessing.get_context("fork").Process(target=doomed)
+    child.start()
+    child.join(120)
+    assert child.exitcode == -signal.SIGKILL, "the kill did not happen in the phase it was meant for"
+    resumed = tiny_run(out=tmp_path / "killed")
+    assert not resumed.reused
+    assert contents(resumed) == contents(tiny_run(out=tmp_path / "whole"))
+
+
+def test_killed_at_random_moments_again_and_again(tiny_run, tmp_path):
+    whole = tiny_run(out=tmp_path / "whole", rounds=6)
+    rng = random.Random(7)
+    for _ in range(25):
+        child = multiprocessing.get_context("fork").Process(
+            target=tiny_run, kwargs={"out": tmp_path / "killed", "rounds": 6}
+        )
+        child.start()
+        time.sleep(rng.uniform(0.05, 1.5))
+        child.kill()
+        child.join()
+        if child.exitcode == 0:
+            break
+    assert contents(tiny_run(out=tmp_path / "killed", rounds=6)) == contents(whole)
+
+
+def test_a_second_process_on_the_same_run_is_refused(tiny_run, tmp_path):
+    def hold():
+        client.task_loss = lambda *_: time.sleep(60)
+        tiny_run()
+
+    child = multiprocessing.get_context("fork").Process(target=hold)
+    child.start()
+    try:
+        deadline = time.monotonic() + 30
+        while not list((tmp_path / "runs").rglob("manifest.json")) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        with pytest.raises(FmtlbenchError, match="another process is working on this run"):
+            tiny_run()
+    finally:
+        child.kill()
+        child.join()

@@ -14,12 +14,32 @@ if TYPE_CHECKING:
 
 ALGORITHMS = Registry("algorithm", "fmtlbench.algorithms")
 
+Schedule = list[tuple[str, ...]]  # for each epoch, the kinds of blocks that train in it
+
 
 class Local(Protocol):
-    """What a local objective may look at, on the client, in every training step."""
+    """What a local objective may look at, on the client, in every training step.
 
-    def squared_distance(self) -> Tensor:
-        """‖θ − θ_received‖² over the shared part; differentiable in the live parameters."""
+    The anchor is what the server sent last: the parameters the client started the round from, or, for a method that
+    does not `install`, whatever `aggregate` returned for it. A kind that has no anchor yet is not in `anchored`.
+    """
+
+    track: str  # which of the method's `tracks` is being trained
+    anchored: tuple[str, ...]
+
+    def squared_distance(self, kind: str) -> Tensor:
+        """‖θ − anchor‖² over the client's blocks of `kind`; differentiable in the live parameters θ."""
+
+    def squared_norm(self, kind: str) -> Tensor:
+        """‖θ‖² over the client's blocks of `kind`; differentiable."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Which parameters are scored: a track as it is, or a copy of it after some epochs of fine-tuning."""
+
+    track: str = "main"
+    finetune: tuple[tuple[str, ...], ...] = ()
 
 
 class Algorithm:
@@ -31,6 +51,10 @@ class Algorithm:
     name: ClassVar[str]
     title: ClassVar[str]  # as printed in tables
     paper: ClassVar[str]  # authors, venue, arXiv
+    # Models each client trains, one after the other. Only "main" travels; others start from the same weights.
+    tracks: ClassVar[tuple[str, ...]] = ("main",)
+    # Whether what the server sends replaces the client's parameters, or only serves its local objective as anchor.
+    installs: ClassVar[bool] = True
 
     @dataclass(frozen=True)
     class Params:
@@ -40,25 +64,41 @@ class Algorithm:
         self.params = params
         self.parties = tuple(parties)
 
+    @classmethod
+    def refuses(cls, params: Any, scenario: Any, federation: Any) -> str | None:
+        """Why this method has no meaning for a scenario or a federation setting; None where it has."""
+        return None
+
     def shared(self, index: int) -> tuple[str, ...]:
         """Which kinds of blocks travel in round `index`: any of "encoder", "decoder". Heads never do."""
         return ()
 
     def aggregate(self, rnd: Round) -> dict[str, Tensor]:
-        """New rows by kind, in the order of the rows that came. A kind left out is not sent back."""
+        """New rows by kind, in the order of the rows that came. A kind left out is not sent back.
+
+        With partial participation only the present clients' rows come.
+        """
         return {}
 
     def local_objective(self, local: Local) -> Tensor | None:
         """A differentiable term added to the weighted task losses."""
         return None
 
-    def local_schedule(self, epochs: int) -> list[tuple[str, ...]]:
+    def local_schedule(self, epochs: int) -> Schedule:
         """For each local epoch, the kinds of blocks that train in it."""
         return [KINDS] * epochs
+
+    def evaluation_model(self) -> Evaluation:
+        """What is scored."""
+        return Evaluation()
 
     def diagnostics(self) -> dict[str, Any]:
         """Numbers worth keeping per round (hyper weights, groupings); plain JSON values."""
         return {}
+
+    def notes(self) -> list[str]:
+        """Things a user should be told after a round, such as a term that has no effect; told once each."""
+        return []
 
     def state_dict(self) -> dict[str, Any]:
         """Everything the next round depends on: a tree of tensors and JSON values."""

@@ -34,9 +34,10 @@ class AlgorithmConfig:
 
 @dataclass(frozen=True)
 class FederationConfig:
-    """How long the federation lasts."""
+    """How long the federation lasts and who takes part in a round."""
 
     rounds: int = limits(low=1)
+    participation: float = limits(1.0, above=0, high=1, doc="share of the clients in each round, sampled by seed")
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,9 @@ class ModelConfig:
     backbone: str
     pretrained: bool
     drop_path: float = limits(0.0, low=0, high=0.9)
+    # torch: every layer's own default, as in the public code. lecun: weights of variance 1/fan-in, which keeps the
+    # signal's size through the head's chain of linear layers; it is what lets the nano network learn in minutes.
+    init: Literal["torch", "lecun"] = "torch"
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,7 @@ class TrainConfig:
     augment: tuple[Literal["flip", "scale", "crop", "photometric"], ...] = ()
     loss_weights: dict[str, float] | None = limits(None, low=0, doc="overrides the papers' weights, by task")
     amp: Literal["none", "bf16", "fp16"] = "none"
+    betas: tuple[float, float] = (0.9, 0.999)
     clip_norm: float | None = limits(None, above=0, doc="clip the gradient norm; null leaves it alone")
     threads: int | None = limits(None, low=1, doc="CPU threads; null = all, then numbers depend on the machine")
 
@@ -181,6 +186,8 @@ def resolve(
     config = build(RunConfig, tree, origins)
     check_scenario(config.scenario, origins, "scenario")
     _cross_check(config, origins)
+    if reason := method.refuses(options, config.scenario, config.federation):
+        raise UsageError(f"{method.name} on {config.scenario.name}: {reason}")
     return config
 
 

@@ -7,7 +7,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-VERBS = ("run", "list", "show", "data")
+VERBS = ("run", "list", "show", "data", "evaluate")
 
 
 def build_parser() -> argparse.ArgumentParser:

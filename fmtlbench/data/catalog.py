@@ -5,9 +5,11 @@ A scenario names a *domain* (`nyud`, `pascal`); a preset's `data.source` decides
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from ..errors import unknown
+from ..metrics.odsf import MAX_DIST
 from .synth import DOMAINS as SYNTH
 
 
@@ -21,23 +23,34 @@ class DatasetInfo:
     tasks: tuple[str, ...]
     classes: dict[str, int]
     description: str
+    # Options of a metric that belong to the data: how edge labels are prepared and how far a match may lie.
+    metric_options: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+def _edges(domain: str, gt: str) -> dict[str, dict[str, Any]]:
+    return {"odsf": {"max_dist": MAX_DIST[domain], "gt": gt}}
 
 
 DATASETS: dict[str, DatasetInfo] = {
     info.name: info
     for info in (
         *(
-            DatasetInfo(s.name, s.name.removeprefix("synth-"), "synth", s.tasks, s.classes, s.description)
-            for s in SYNTH.values()
+            DatasetInfo(
+                name, name.removeprefix("synth-"), "synth", s.tasks, s.classes, s.description,
+                _edges(name.removeprefix("synth-"), "plain"),
+            )
+            for name, s in SYNTH.items()
         ),
         DatasetInfo(
             "nyud", "nyud", "real", ("semseg", "depth", "normals", "edge"), {"semseg": 40},
             "NYUD-v2, 795 train / 654 test images of rooms; the reader is not part of this version",
+            _edges("nyud", "seism"),
         ),
         DatasetInfo(
             "pascal", "pascal", "real", ("semseg", "human_parts", "sal", "normals", "edge"),
             {"semseg": 21, "human_parts": 7},
             "PASCAL-Context, 4998 train / 5105 test images; the reader is not part of this version",
+            _edges("pascal", "plain"),
         ),
     )
 }  # fmt: skip

@@ -14,6 +14,7 @@ from ..config import RunConfig
 from ..data.views import ClientData, parties
 from ..exchange import Round, Rows
 from ..schema import build
+from ..seeds import stream
 from .client import Client
 from .executor import SerialExecutor
 from .trees import to_device
@@ -41,52 +42,63 @@ class Federation:
     def clients(self) -> list[Client]:
         return self.executor.clients
 
+    def present(self, index: int) -> list[int]:
+        """Who takes part in round `index`: everybody, or a seeded sample of the configured share."""
+        count, share = len(self.parties), self.config.federation.participation
+        if share == 1:
+            return list(range(count))
+        rng = stream(self.config.seed, "participation", index)
+        return sorted(rng.choice(count, size=max(1, round(share * count)), replace=False).tolist())
+
     def round(self, index: int, on_step: Callable | None = None) -> dict[str, Any]:
-        """Run round `index`; returns its row for metrics.jsonl, without scores."""
+        """Run round `index`; returns its row for metrics.jsonl, without scores. Absent clients keep their models."""
         self.seconds = {}
-        kinds = self.algorithm.shared(index)
-        before = self._gather(kinds)
+        kinds, present = self.algorithm.shared(index), self.present(index)
+        before = self._gather(present, kinds)
         with self._phase("train"):
-            reports = self.executor.call("train", [(index, kinds, on_step)] * len(self.parties))
+            reports = self.executor.call(present, "train", index, kinds, on_step)
         with self._phase("upload"):
-            after = self._gather(kinds)
-            rows = {kind: self._rows(kind, before[kind], after[kind]) for kind in kinds}
+            after = self._gather(present, kinds)
+            rows = {kind: self._rows(present, kind, before[kind], after[kind]) for kind in kinds}
         with self._phase("aggregate"), torch.no_grad():
             new = self.algorithm.aggregate(Round(index, tuple(self.parties), **rows)) if kinds else {}
         with self._phase("download"):
             self._scatter(rows, new)
+        ids = [self.parties[i].id for i in present]
         size = torch.float32.itemsize
         return {
             "round": index + 1,
-            "losses": {p.id: r.losses for p, r in zip(self.parties, reports)},
-            "grad_norm": {p.id: r.grad_norm for p, r in zip(self.parties, reports)},
+            **({"present": ids} if len(present) < len(self.parties) else {}),
+            "losses": {name: r.losses for name, r in zip(ids, reports)},
+            "grad_norm": {name: r.grad_norm for name, r in zip(ids, reports)},
             "bytes_up": sum(r.after.numel() for r in rows.values()) * size,
             "bytes_down": sum(value.numel() for value in new.values()) * size,
             "algorithm": self.algorithm.diagnostics(),
         }
 
-    def evaluate(self) -> list[dict[str, Any]]:
+    def evaluate(self, index: int) -> list[dict[str, Any]]:
         with self._phase("evaluate"):
-            return [record for records in self.executor.call("evaluate") for record in records]
+            everybody = self.executor.call(range(len(self.parties)), "evaluate", index)
+        return [record for records in everybody for record in records]
 
-    def _gather(self, kinds: tuple[str, ...]) -> dict[str, torch.Tensor]:
+    def _gather(self, clients: list[int], kinds: tuple[str, ...]) -> dict[str, torch.Tensor]:
         """One matrix per kind: a row per encoder, or per decoder in client order."""
-        uploads = self.executor.call("upload", [(kinds,)] * len(self.parties))
+        uploads = self.executor.call(clients, "upload", kinds)
         return {kind: torch.stack([row for u in uploads for row in u[kind]]).to(self.device) for kind in kinds}
 
-    def _rows(self, kind: str, before: torch.Tensor, after: torch.Tensor) -> Rows:
-        layouts = self.executor.call("layout", [(kind,)] * len(self.parties))
+    def _rows(self, clients: list[int], kind: str, before: torch.Tensor, after: torch.Tensor) -> Rows:
+        layouts = self.executor.call(clients, "layout", kind)
         return Rows(tuple(owner for owners, _ in layouts for owner in owners), before, after, layouts[0][1])
 
     def _scatter(self, rows: dict[str, Rows], new: dict[str, torch.Tensor]) -> None:
-        replies: list[dict[str, list[torch.Tensor]]] = [{} for _ in self.parties]
+        replies: dict[int, dict[str, list[torch.Tensor]]] = {}
         for kind, values in new.items():
             if values.shape != rows[kind].after.shape:
                 expected = tuple(rows[kind].after.shape)
                 raise ValueError(f"{self.algorithm.name}: {kind} rows {tuple(values.shape)}, expected {expected}")
             for owner, value in zip(rows[kind].owners, values):
-                replies[owner.client].setdefault(kind, []).append(value)
-        self.executor.call("download", [(reply,) for reply in replies])
+                replies.setdefault(owner.client, {}).setdefault(kind, []).append(value)
+        self.executor.send("download", replies)
 
     @contextmanager
     def _phase(self, name: str):
@@ -96,10 +108,9 @@ class Federation:
 
     def state(self) -> dict[str, Any]:
         """Everything a resumed run needs, by checkpoint file."""
-        states = self.executor.call("state_dict")
+        states = self.executor.call(range(len(self.parties)), "state_dict")
         return {"server": self.algorithm.state_dict(), **{f"client-{i:03d}": s for i, s in enumerate(states)}}
 
     def load_state(self, states: dict[str, Any]) -> None:
         self.algorithm.load_state_dict(to_device(states["server"], self.device))
-        clients = [(states[f"client-{i:03d}"],) for i in range(len(self.parties))]
-        self.executor.call("load_state_dict", clients)
+        self.executor.send("load_state_dict", {i: states[f"client-{i:03d}"] for i in range(len(self.parties))})

@@ -17,7 +17,7 @@ def make_optimizer(config: TrainConfig, parameters: list[nn.Parameter], device: 
     if config.optimizer == "sgd":
         return torch.optim.SGD(parameters, momentum=0.9, fused=fused, **common)
     kind = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}[config.optimizer]
-    return kind(parameters, fused=fused, **common)
+    return kind(parameters, betas=config.betas, fused=fused, **common)
 
 
 def learning_rate(config: TrainConfig, epoch: int, epochs: int) -> float:

@@ -42,8 +42,12 @@ def execute(
         _write_manifest(store, device, done, fingerprints, progress)
         progress.begin(config.federation.rounds, done, sum(c.steps_per_round for c in federation.clients))
         try:
+            told: set[str] = set()
             for index in range(done, config.federation.rounds):
-                _one_round(store, federation, index, progress)
+                row = _one_round(store, federation, index, progress)
+                for note in set(row.get("notes", ())) - told:
+                    told.add(note)
+                    progress.note(f"{federation.algorithm.name}, round {row['round']}: {note}")
         finally:
             progress.end()
         return _finish(store, federation, fingerprints)
@@ -105,12 +109,14 @@ def _write_manifest(store: RunStore, device, done: int, fingerprints: dict[str, 
     store.write_manifest(manifest)
 
 
-def _one_round(store: RunStore, federation: Federation, index: int, progress: Quiet) -> None:
+def _one_round(store: RunStore, federation: Federation, index: int, progress: Quiet) -> dict[str, Any]:
     config = store.config
     row = federation.round(index, progress.step)
+    if notes := federation.algorithm.notes():
+        row["notes"] = notes
     last = index + 1 == config.federation.rounds
     if last or (index + 1) % config.evaluation.every == 0:
-        row["scores"] = federation.evaluate()
+        row["scores"] = federation.evaluate(index)
     store.append(row, {"round": index + 1, "seconds": federation.seconds})
     if last or (index + 1) % config.checkpoint_every == 0:
         began = time.perf_counter()
@@ -118,6 +124,7 @@ def _one_round(store: RunStore, federation: Federation, index: int, progress: Qu
             save_checkpoint(store.checkpoints, index + 1, federation.state())
         federation.seconds["checkpoint"] = time.perf_counter() - began
     progress.round_done(row, federation.seconds)
+    return row
 
 
 def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str]) -> RunResult:
@@ -137,8 +144,7 @@ def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str
                 record["split"] if record["split"] == "global" else client.party.id,
             )
             if key not in trivial:
-                outputs = client.outputs[record["task"]]
-                trivial[key] = best_constant(record["task"], record["dataset"], outputs, view)
+                trivial[key] = best_constant(record["task"], client.info, view)
             record["trivial"] = trivial[key]
     summary = {
         "algorithm": config.algorithm.name,
@@ -155,7 +161,7 @@ def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str
         "data_fingerprints": fingerprints,
         "clients": [
             {"id": c.party.id, "dataset": c.party.dataset, "tasks": list(c.party.tasks), "samples": c.party.samples,
-             "parameters": c.flat.counts()}
+             "parameters": c.main.flat.counts()}
             for c in federation.clients
         ],
         "bytes_up": sum(row["bytes_up"] for row in rows),

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from ..data.batches import test_batches
+from ..data.catalog import DatasetInfo
 from ..data.views import View
 from ..metrics import Metric
 from ..tasks import IGNORE, TASKS
@@ -21,12 +22,12 @@ from .evaluate import make_meter
 CPU = torch.device("cpu")
 
 
-def best_constant(task: str, domain: str, outputs: int, view: View, batch_size: int = 32) -> float | None:
+def best_constant(task: str, info: DatasetInfo, view: View, batch_size: int = 32) -> float | None:
     """The task's primary metric under its best constant prediction, or None if there is nothing to score."""
     labels = torch.cat([batch[task] for batch in test_batches(view, (task,), batch_size, CPU)])
     scores = []
-    for constant in _CANDIDATES[TASKS[task].metric](labels, outputs):
-        meter = make_meter(task, domain, outputs)
+    for constant in _CANDIDATES[TASKS[task].metric](labels):
+        meter = make_meter(task, info, view.dataset.size)
         _score(meter, constant, labels, batch_size)
         scores.append(meter.compute().value)
     scores = [s for s in scores if math.isfinite(s)]
@@ -42,22 +43,21 @@ def _score(meter: Metric, constant: Tensor, labels: Tensor, batch_size: int) -> 
         meter.update(constant.view(1, *shape, 1, 1).expand(size).contiguous(), part)
 
 
-def _classes(labels: Tensor, outputs: int) -> list[Tensor]:
+def _classes(labels: Tensor) -> list[Tensor]:
     """A constant class scores its share of the pixels, so the most frequent one is best."""
-    counts = torch.bincount(labels[labels != IGNORE].flatten().long(), minlength=outputs)
-    return [counts.argmax()]
+    return [torch.bincount(labels[labels != IGNORE].flatten().long(), minlength=1).argmax()]
 
 
-def _probability(labels: Tensor, outputs: int) -> list[Tensor]:
+def _probability(labels: Tensor) -> list[Tensor]:
     return [torch.tensor(1.0)]
 
 
-def _mean_depth(labels: Tensor, outputs: int) -> list[Tensor]:
+def _mean_depth(labels: Tensor) -> list[Tensor]:
     valid = labels[(labels != IGNORE) & (labels > 0)]
     return [valid.double().mean().float()]
 
 
-def _mean_direction(labels: Tensor, outputs: int) -> list[Tensor]:
+def _mean_direction(labels: Tensor) -> list[Tensor]:
     """The spherical median (it minimises the mean angle) by Weiszfeld steps, and the mean direction it starts from."""
     vectors = labels.permute(0, 2, 3, 1).reshape(-1, 3)
     vectors = vectors[(vectors != IGNORE).all(1) & (vectors.norm(dim=1) > 0)].double().numpy()

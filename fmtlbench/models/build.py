@@ -24,14 +24,25 @@ def build_model(config: ModelConfig, size: tuple[int, int], outputs: dict[str, i
         if any(edge % encoder.stride for edge in size):
             raise UsageError(f"data.size: {config.backbone} needs multiples of {encoder.stride}, got {list(size)}")
         model = MultiDecoderNet(encoder, outputs)
+        if config.init == "lecun" and not config.pretrained:
+            _reset(encoder, seed_of(seed, "init", "encoder weights"), config.init)
         for task, n in outputs.items():
-            _reset(model.decoders[task], seed_of(seed, "init", "decoder"))
-            _reset(model.heads[task], seed_of(seed, "init", "head", task, n))
+            _reset(model.decoders[task], seed_of(seed, "init", "decoder"), config.init)
+            _reset(model.heads[task], seed_of(seed, "init", "head", task, n), config.init)
     return model
 
 
-def _reset(module: nn.Module, seed: int) -> None:
+def _reset(module: nn.Module, seed: int, init: str) -> None:
     torch.manual_seed(seed)
     for layer in module.modules():
-        if hasattr(layer, "reset_parameters"):
+        if isinstance(layer, (nn.Linear, nn.Conv2d, nn.ConvTranspose2d)) and init == "lecun":
+            nn.init.normal_(layer.weight, std=_inputs(layer) ** -0.5)
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
+        elif hasattr(layer, "reset_parameters"):
             layer.reset_parameters()
+
+
+def _inputs(layer: nn.Module) -> int:
+    """How many values each output is a sum of; the transposed convolutions here do not overlap."""
+    return layer.in_channels if isinstance(layer, nn.ConvTranspose2d) else layer.weight[0].numel()

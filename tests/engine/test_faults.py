@@ -205,8 +205,8 @@ def test_an_overflow_under_scaling_halves_the_scale_and_skips_the_step(tiny_run,
     monkeypatch.setattr(torch.amp, "GradScaler", partial(torch.amp.GradScaler, init_scale=64.0))
     folder = tiny_run("local", rounds=1, **{"train.amp": "fp16"}).folder
     state = checkpoint.load_checkpoint(folder / "checkpoint", 1)
-    assert [state[f"client-00{i}"]["scaler"]["scale"] for i in (0, 1)] == [32.0, 64.0]
-    assert state["client-000"]["vector"].isfinite().all()
+    assert [state[f"client-00{i}"]["main"]["scaler"]["scale"] for i in (0, 1)] == [32.0, 64.0]
+    assert state["client-000"]["main"]["vector"].isfinite().all()
 
 
 def test_gradients_that_overflow_at_any_scale_stop_the_run(tiny_run, monkeypatch):

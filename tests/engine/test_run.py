@@ -11,8 +11,8 @@ import time
 
 import pytest
 import torch
-from fmtlbench.algorithms.fedhca2 import FedHCA2
 
+from fmtlbench.algorithms.fedhca2 import FedHCA2
 from fmtlbench.engine import checkpoint, client, federation
 from fmtlbench.engine import run as engine_run
 from fmtlbench.errors import FmtlbenchError

@@ -10,11 +10,11 @@ import sys
 import numpy as np
 import pytest
 import torch
-from fmtlbench.metrics import METRICS, MetricError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fmtlbench.errors import FmtlbenchError
+from fmtlbench.metrics import METRICS, MetricError
 
 NAMES = ["edge_loss", "edge_loss_public", "maxf", "merr", "miou", "odsf", "rmse"]
 OPTIONS = {"miou": {"num_classes": 5}, "odsf": {"gt": "plain", "nms": False, "max_dist": 0.05}}
@@ -221,6 +221,29 @@ def test_merge_refuses_other_metrics_and_options():
 def test_options_are_checked(name, options):
     with pytest.raises(MetricError, match=METRICS[name].label):
         METRICS[name](**options)
+
+
+def test_a_metric_is_one_file_and_one_registration(tmp_path):
+    path = tmp_path / "bias.py"
+    path.write_text(
+        "from fmtlbench.metrics import METRICS, Metric\n"
+        "@METRICS.register('bias')\n"
+        "class Bias(Metric):\n"
+        "    label, unit, higher_is_better, tasks, description = 'bias', 'm', False, ('depth',), 'mean error'\n"
+        "    def update(self, prediction, target):\n"
+        "        self._add(error=(prediction - target).sum(), pixels=(target > 0).sum())\n"
+        "    def _score(self, sums):\n"
+        "        return sums['error'].item() / sums['pixels'].item(), {}\n"
+    )
+    try:
+        metric = METRICS.resolve(str(path))
+        one, two = metric(), metric()
+        one.update(torch.full((1, 2, 2), 3.0), torch.ones(1, 2, 2))
+        two.update(torch.full((1, 2, 2), 2.0), torch.ones(1, 2, 2))
+        one.merge(two)
+        assert one.compute().value == 1.5 and metric.name == "bias"
+    finally:
+        METRICS._items.pop("bias", None)
 
 
 def test_loading_the_registry_imports_nothing_heavy():

@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from fmtlbench.metrics import MetricError, OdsF
-from fmtlbench.metrics.edges import curve, image, kernels
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import ndimage
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import maximum_bipartite_matching
 from skimage.morphology import thin
+
+from fmtlbench.metrics import MetricError, OdsF
+from fmtlbench.metrics.edges import curve, image, kernels
 
 
 def lines(rows=90, cols=110):
@@ -136,7 +137,11 @@ def test_thinning_equals_scikit_image(seed, density, rows, cols):
 
 
 @settings(max_examples=25, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1), radius=st.sampled_from([0.0, 0.7, 1.0, 1.5, 2.3, 4.0]), truth=st.floats(0, 0.3))
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    radius=st.sampled_from([0.0, 0.7, 1.0, 1.5, 2.3, 4.0, 90.0]),
+    truth=st.floats(0, 0.3),
+)
 def test_the_sweep_equals_thin_and_match_at_every_threshold(seed, radius, truth):
     """Against scikit-image and scipy, one threshold at a time, although ours carries matches over."""
     rng = np.random.default_rng(seed)
@@ -150,6 +155,26 @@ def test_the_sweep_equals_thin_and_match_at_every_threshold(seed, radius, truth)
         near = np.linalg.norm(a[:, None] - b[None], axis=2) <= radius
         expected = (maximum_bipartite_matching(csr_matrix(near)) >= 0).sum() if near.size else 0
         assert matched[k] == expected
+
+
+@pytest.mark.parametrize("radius", [0, 1, 2**0.5, 5**0.5, 13**0.5, 4.99, 5, 7.73, 100.2])
+def test_the_disc_holds_exactly_the_pixels_within_the_radius(radius):
+    half = curve.chord(radius)
+    for dy in range(len(half) + 1):
+        widths = [dx for dx in range(int(radius) + 2) if np.sqrt(dx * dx + dy * dy) <= radius]
+        assert widths == (list(range(half[dy] + 1)) if dy < len(half) else [])
+
+
+def test_matching_finds_long_alternating_paths():
+    """Every greedy choice but one has to be undone along the whole line."""
+    truth, guess = np.zeros((2, 3, 400), np.uint8)
+    truth[1, 10:390], guess[1, 12:392] = 1, 1
+    for axis in (0, 1):
+        for flip in (False, True):
+            p, g = (np.flip(a, 1) if flip else a for a in (guess, truth))
+            p, g = (np.ascontiguousarray(a.T if axis else a) for a in (p, g))
+            assert kernels.sweep(p, g, np.ones(1, np.int32), curve.chord(2.0), thinning=False)[0] == [380]
+            assert kernels.sweep(p, g, np.ones(1, np.int32), curve.chord(1.0), thinning=False)[0] == [379]
 
 
 def test_levels_are_the_smallest_8_bit_values_that_pass():

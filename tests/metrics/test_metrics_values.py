@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
+
 from fmtlbench.metrics import RMSE, EdgeLoss, EdgeLossPublic, MaxF, MeanAngle, MeanIoU, MetricError, delta_m
 from fmtlbench.metrics.maxf import FINE, STEPS
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+
 from fmtlbench.blocks import FlatModel
 from fmtlbench.config import ModelConfig
 from fmtlbench.errors import UsageError

@@ -1,0 +1,54 @@
+"""A model in training: network, flat parameters, optimiser, loss scaler. Most methods have one per client."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..blocks import FlatModel
+from ..config import TrainConfig
+from .optim import make_optimizer
+
+
+class Track:
+    """One model of a client and everything its training carries from round to round."""
+
+    def __init__(self, model: nn.Module, train: TrainConfig, device: torch.device) -> None:
+        self.model = model.to(device)
+        self.flat = FlatModel(self.model)
+        self.optimizer = make_optimizer(train, self.flat.parameters, device)
+        self.scaler = torch.amp.GradScaler(device.type, enabled=train.amp == "fp16")
+
+    def buffers(self) -> dict[str, torch.Tensor]:
+        """Running statistics. Attention masks and index tables are rebuilt with the model, so they are not kept."""
+        kept = self.model.state_dict(keep_vars=True)
+        return {name: b for name, b in self.model.named_buffers() if name in kept}
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "vector": self.flat.vector,
+            "buffers": self.buffers(),
+            "optimizer": {str(k): v for k, v in self.optimizer.state_dict()["state"].items()},
+            "scaler": self.scaler.state_dict(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.restore(state["vector"], state["buffers"])
+        optimizer = self.optimizer.state_dict()
+        optimizer["state"] = {int(k): v for k, v in state["optimizer"].items()}
+        self.optimizer.load_state_dict(optimizer)
+        if self.scaler.is_enabled():
+            self.scaler.load_state_dict(state["scaler"])
+
+    def snapshot(self) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        """Copies of parameters and running statistics, for `restore`."""
+        return self.flat.vector.clone(), {name: value.clone() for name, value in self.buffers().items()}
+
+    @torch.no_grad()
+    def restore(self, vector: torch.Tensor, buffers: dict[str, torch.Tensor]) -> None:
+        self.flat.vector.copy_(vector)
+        mine = self.buffers()
+        for name, value in buffers.items():
+            mine[name].copy_(value)

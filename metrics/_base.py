@@ -1,0 +1,192 @@
+"""What every metric shares: the registry, the result, the accumulating state, and the checks of its inputs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from fmtlbench.errors import FmtlbenchError
+from fmtlbench.registry import Registry
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+
+METRICS = Registry("metric", "fmtlbench.metrics")
+
+IGNORE = 255  # the label that means "do not score this pixel", in every task
+
+
+class MetricError(FmtlbenchError, ValueError):
+    """A tensor or option that a metric cannot score."""
+
+
+@dataclass(frozen=True)
+class MetricResult:
+    """A score. `value` is NaN when not one valid pixel was seen."""
+
+    value: float
+    label: str
+    unit: str
+    higher_is_better: bool
+    extras: Mapping[str, float] = field(default_factory=dict)
+
+
+class Metric:
+    """Sums over pixels: `update` adds a batch, `merge` adds another meter's sums, `compute` turns them into a score.
+
+    Subclasses implement `update`, which ends in `self._add(name=tensor, ...)`, and `_score(sums)`. Counts are int64 and
+    sums float64, so the order of updates and merges changes counts not at all and sums only in the last bits. The state
+    lives on the device of the first update.
+    """
+
+    name: ClassVar[str] = ""  # set by the registry
+    label: ClassVar[str]
+    unit: ClassVar[str]
+    higher_is_better: ClassVar[bool]
+    tasks: ClassVar[tuple[str, ...]]
+    description: ClassVar[str]
+
+    def __init__(self, **options: Any) -> None:
+        self.options = options
+        self._sums: dict[str, torch.Tensor] = {}
+
+    def update(self, prediction: Any, target: Any) -> None:
+        raise NotImplementedError
+
+    def _score(self, sums: dict[str, torch.Tensor]) -> tuple[float, dict[str, float]]:
+        """CPU sums → (value, extras). Called only when something was added."""
+        raise NotImplementedError
+
+    def merge(self, other: Metric) -> None:
+        if type(other) is not type(self):
+            raise MetricError(f"{self.label}: cannot merge a {type(other).__name__} into a {type(self).__name__}")
+        if other.options != self.options:
+            raise MetricError(f"{self.label}: cannot merge meters with options {self.options} and {other.options}")
+        self._settle()
+        other._settle()
+        self._add(**other._sums)
+
+    def _settle(self) -> None:
+        """Finish work that `update` left running; for metrics that compute in the background."""
+
+    def compute(self) -> MetricResult:
+        self._settle()
+        value, extras = math.nan, {}
+        if self._sums:
+            value, extras = self._score({key: value.cpu() for key, value in self._sums.items()})
+        return MetricResult(value, self.label, self.unit, self.higher_is_better, extras)
+
+    def reset(self) -> None:
+        self._settle()
+        self._sums = {}
+
+    def state(self) -> dict[str, np.ndarray]:
+        """The sums so far, as arrays: what `compute` works from."""
+        self._settle()
+        return {key: value.cpu().numpy().copy() for key, value in self._sums.items()}
+
+    def load_state(self, state: Mapping[str, np.ndarray]) -> None:
+        """Continue from what `state` gave."""
+        import torch
+
+        self._sums = {key: torch.as_tensor(value).clone() for key, value in state.items()}
+
+    def _add(self, **sums: torch.Tensor) -> None:
+        for key, value in sums.items():
+            if key in self._sums:
+                self._sums[key] += value.to(self._sums[key].device)
+            else:
+                self._sums[key] = value.clone()
+
+
+def option(metric: str, name: str, value: Any, valid: tuple) -> Any:
+    if value not in valid:
+        raise MetricError(f"{metric}: {name} is {value!r}, expected one of {', '.join(map(repr, valid))}")
+    return value
+
+
+def as_tensor(value: Any, name: str, *, kinds: str, channels: int = 1) -> torch.Tensor:
+    """A [B,H,W] (or [B,C,H,W]) tensor of an accepted kind; arrays are wrapped, a single channel axis is dropped.
+
+    Args:
+        value: Torch tensor or numpy array.
+        name: How the error message calls it, for example "mIoU prediction".
+        kinds: Accepted dtypes: any of "i" (integer), "b" (bool), "f" (floating).
+        channels: Expected length of axis 1; 1 also accepts a tensor without that axis.
+    """
+    import torch
+
+    if not isinstance(value, torch.Tensor):
+        try:
+            value = torch.as_tensor(value)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise MetricError(f"{name}: expected a tensor or array, got {type(value).__name__} ({error})") from None
+    kind = "f" if value.is_floating_point() else "b" if value.dtype == torch.bool else "i"
+    if value.is_complex() or kind not in kinds:
+        words = {"i": "integer", "b": "bool", "f": "floating"}
+        raise MetricError(f"{name}: dtype {value.dtype}, expected {' or '.join(words[k] for k in kinds)}")
+    if channels == 1:
+        if value.ndim == 4 and value.shape[1] == 1:
+            value = value[:, 0]
+        wanted, fits = "[B, H, W]", value.ndim == 3
+    else:
+        wanted, fits = f"[B, {channels}, H, W]", value.ndim == 4 and value.shape[1] == channels
+    if not fits:
+        raise MetricError(f"{name}: shape {list(value.shape)}, expected {wanted}")
+    return value.detach()
+
+
+def same_shape(label: str, prediction: torch.Tensor, target: torch.Tensor) -> None:
+    if prediction.shape != target.shape:
+        raise MetricError(f"{label} prediction: shape {list(prediction.shape)}, but target is {list(target.shape)}")
+    if prediction.device != target.device:
+        raise MetricError(f"{label} prediction: on {prediction.device}, but target is on {target.device}")
+
+
+def require(*checks: tuple[torch.Tensor, str, torch.Tensor, str]) -> None:
+    """Raise for the first failing check, with one device synchronisation for all of them.
+
+    Each check is (scalar bool tensor that is True when fine, tensor's name, tensor, what was expected).
+    """
+    import torch
+
+    for fine, (_, name, tensor, expected) in zip(torch.stack([check[0] for check in checks]).tolist(), checks):
+        if not fine:
+            raise MetricError(f"{name}: {_contents(tensor)}, expected {expected}")
+
+
+def _contents(tensor: torch.Tensor) -> str:
+    if not tensor.is_floating_point():
+        return f"values from {tensor.min().item()} to {tensor.max().item()}"
+    bad = (~tensor.isfinite()).sum().item()
+    if bad:
+        return f"{bad} of {tensor.numel()} values are NaN or infinite"
+    return f"values from {tensor.min().item():.6g} to {tensor.max().item():.6g}"
+
+
+def within(tensor: torch.Tensor, low: float, high: float) -> torch.Tensor:
+    """Scalar bool: every value in [low, high]. NaN and infinities fail."""
+    smallest, largest = tensor.aminmax()
+    return (smallest >= low) & (largest <= high)
+
+
+def finite(tensor: torch.Tensor) -> torch.Tensor:
+    """Scalar bool, in one pass: NaN and infinity propagate into the extrema."""
+    smallest, largest = tensor.aminmax()
+    return smallest.isfinite() & largest.isfinite()
+
+
+def whole(target: torch.Tensor) -> torch.Tensor:
+    """Scalar bool: the labels are whole numbers within 0 … 255."""
+    fine = within(target, 0, IGNORE)
+    return fine & (target.int() == target).all() if target.is_floating_point() else fine
+
+
+def binary_label(target: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Labels {0, 1, 255} of any dtype → (int32 labels with 2 for ignored, scalar bool: nothing else occurs)."""
+    label = target.int()
+    values = label.clamp(0, IGNORE).flatten().bincount(minlength=IGNORE + 1)
+    return label.clamp(max=2), whole(target) & (values[2:IGNORE].sum() == 0)

@@ -1,0 +1,79 @@
+"""Mean intersection over union from one confusion matrix over the whole set."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from ._base import IGNORE, METRICS, Metric, MetricError, as_tensor, option, require, same_shape, within
+
+if TYPE_CHECKING:
+    import torch
+
+
+@METRICS.register("miou")
+class MeanIoU(Metric):
+    """Dataset-level mIoU: IoU_c = tp / (tp + fp + fn), mean over classes, in percent.
+
+    Args:
+        num_classes: Number of classes; ids are 0 … num_classes - 1.
+        absent: A class in neither prediction nor label is left out ("skip") or counted as 0 as the public meters do
+            ("zero"). Identical when every class occurs.
+        ignore: Label of pixels that are not scored.
+    """
+
+    label, unit, higher_is_better = "mIoU", "%", True
+    tasks = ("semseg", "human_parts")
+    description = "mean intersection over union of one confusion matrix over the set"
+
+    def __init__(self, *, num_classes: int, absent: str = "skip", ignore: int = IGNORE) -> None:
+        if num_classes < 2:
+            raise MetricError(f"mIoU: num_classes is {num_classes}, expected at least 2")
+        if not num_classes <= ignore <= 65535:
+            raise MetricError(f"mIoU: ignore is {ignore}, expected {num_classes} (no class) to 65535")
+        option("mIoU", "absent", absent, ("skip", "zero"))
+        super().__init__(num_classes=num_classes, absent=absent, ignore=ignore)
+        self.num_classes, self.absent, self.ignore = num_classes, absent, ignore
+
+    def update(self, prediction: Any, target: Any) -> None:
+        """Add class maps `prediction` and `target`, both integer [B, H, W]."""
+        import torch
+
+        prediction = as_tensor(prediction, "mIoU prediction", kinds="i")
+        target = as_tensor(target, "mIoU target", kinds="i")
+        same_shape("mIoU", prediction, target)
+        if not target.numel():
+            return
+        c, rows = self.num_classes, self.ignore + 1
+        # one histogram over (label, prediction), ignored row included: no masks, and stray labels show in their rows
+        index = target.to(torch.int32, copy=True).mul_(c).add_(prediction.int()).clamp_(0, rows * c - 1)
+        counts = index.flatten().bincount(minlength=rows * c).view(rows, c)
+        labels = f"class ids 0 to {c - 1} or {self.ignore} (ignore)"
+        require(
+            (within(prediction, 0, c - 1), "mIoU prediction", prediction, f"class ids 0 to {c - 1}"),
+            (within(target, 0, self.ignore), "mIoU target", target, labels),
+            (counts[c : self.ignore].sum() == 0, "mIoU target", target, labels),
+        )
+        self._add(confusion=counts[:c])  # [label, prediction]
+
+    def per_class(self) -> list[float]:
+        """IoU in percent per class; NaN for a class in neither prediction nor label."""
+        if not self._sums:
+            return [math.nan] * self.num_classes
+        hit, union = _hit_union(self._sums["confusion"].cpu())
+        return (100 * hit / union).tolist()
+
+    def _score(self, sums: dict[str, torch.Tensor]) -> tuple[float, dict[str, float]]:
+        confusion = sums["confusion"]
+        hit, union = _hit_union(confusion)
+        total = confusion.sum().item()
+        if not total:
+            return math.nan, {}
+        iou = hit / union.clamp(min=1)
+        mean = iou.sum() / (self.num_classes if self.absent == "zero" else (union > 0).sum())
+        return 100 * mean.item(), {"pixelAcc": 100 * hit.sum().item() / total}
+
+
+def _hit_union(confusion: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    hit = confusion.diag().double()
+    return hit, confusion.sum(0) + confusion.sum(1) - hit

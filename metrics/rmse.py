@@ -1,0 +1,58 @@
+"""Root mean squared error of depth."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from ._base import IGNORE, METRICS, Metric, MetricError, as_tensor, finite, require, same_shape
+
+if TYPE_CHECKING:
+    import torch
+
+
+@METRICS.register("rmse")
+class RMSE(Metric):
+    """RMSE in metres over the valid pixels of the set: 0 < label < max_depth. Predictions are clamped to ≥ 1e-9.
+
+    Extras: absRel (mean |p − g| / g) and delta1 (percent of pixels with max(p/g, g/p) < 1.25).
+
+    Args:
+        max_depth: Labels from here on are invalid.
+    """
+
+    label, unit, higher_is_better = "RMSE", "m", False
+    tasks = ("depth",)
+    description = "root mean squared depth error over valid pixels of the set"
+
+    def __init__(self, *, max_depth: float = 80.0) -> None:
+        if not 0 < max_depth <= IGNORE:
+            raise MetricError(f"RMSE: max_depth is {max_depth}, expected more than 0 and at most {IGNORE} (ignore)")
+        super().__init__(max_depth=max_depth)
+        self.max_depth = max_depth
+
+    def update(self, prediction: Any, target: Any) -> None:
+        """Add depths in metres, [B, H, W] or [B, 1, H, W]."""
+        import torch
+
+        prediction = as_tensor(prediction, "RMSE prediction", kinds="f")
+        target = as_tensor(target, "RMSE target", kinds="f")
+        same_shape("RMSE", prediction, target)
+        if not target.numel():
+            return
+        require(
+            (finite(prediction), "RMSE prediction", prediction, "finite depths in metres"),
+            (finite(target), "RMSE target", target, "finite depths in metres, 0 or 255 where unknown"),
+        )
+        keep = (target > 0) & (target < self.max_depth)
+        p, g = prediction.double().clamp(min=1e-9), target.double().masked_fill(~keep, 1.0)
+        error = (p - g).masked_fill(~keep, 0.0)
+        close = (torch.maximum(p / g, g / p) < 1.25) & keep
+        self._add(squared=error.square().sum(), relative=(error.abs() / g).sum(), close=close.sum(), pixels=keep.sum())
+
+    def _score(self, sums: dict[str, torch.Tensor]) -> tuple[float, dict[str, float]]:
+        pixels = sums["pixels"].item()
+        if not pixels:
+            return math.nan, {}
+        extras = {"absRel": sums["relative"].item() / pixels, "delta1": 100 * sums["close"].item() / pixels}
+        return math.sqrt(sums["squared"].item() / pixels), extras

@@ -1,0 +1,248 @@
+"""`fmtlbench evaluate` on small archives written in the public layouts."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from scipy.io import savemat
+
+from fmtlbench.cli import evaluate
+from fmtlbench.errors import FmtlbenchError, UsageError
+from fmtlbench.metrics import MaxF, MeanAngle, OdsF
+
+IDS = ("0007", "0012", "1301")
+SIZE = (40, 52)
+
+
+def run(*argv) -> int:
+    parser = argparse.ArgumentParser()
+    evaluate.add(parser.add_subparsers())
+    args = parser.parse_args(["evaluate", *map(str, argv)])
+    return args.func(args)
+
+
+def png(path: Path, array: np.ndarray) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(array).save(path)
+
+
+def npy(path: Path, array: np.ndarray) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.save(path, array)
+
+
+def normals(rng) -> np.ndarray:
+    vectors = rng.normal(size=(*SIZE, 3))
+    vectors /= np.linalg.norm(vectors, axis=2, keepdims=True)
+    return ((vectors + 1) * 127.5).astype(np.uint8)
+
+
+@pytest.fixture
+def nyud(tmp_path):
+    """(archive, predictions): one training image more in the archive than in the val list; depth off by 2 m."""
+    rng = np.random.default_rng(0)
+    root, pred = tmp_path / "NYUDv2", tmp_path / "out"
+    for i in (*IDS, "0001"):
+        edge = np.zeros(SIZE, np.uint8)
+        edge[8 + len(i) : 30, 12] = 255
+        png(root / "edge" / f"{i}.png", edge)
+        segmentation = rng.integers(0, 41, SIZE, dtype=np.uint8)
+        png(root / "segmentation" / f"{i}.png", segmentation)
+        vectors = normals(rng)
+        vectors[:5] = 127  # no normal here
+        png(root / "normals" / f"{i}.png", vectors)
+        depth = rng.uniform(1, 5, SIZE).astype(np.float32)
+        npy(root / "depth" / f"{i}.npy", depth)
+        if i in IDS:
+            png(pred / "edge" / f"{i}.png", edge)
+            png(pred / "semseg" / f"{i}.png", np.maximum(segmentation, 1) - 1)
+            png(pred / "normals" / f"{i}.png", vectors)
+            npy(pred / "depth" / f"{i}.npy", depth + 2)
+            png(pred / "depth" / f"{i}.png", np.zeros((*SIZE, 3), np.uint8))  # the colour picture beside it
+    (root / "gt_sets").mkdir()
+    (root / "gt_sets" / "val.txt").write_text("\r\n".join(IDS) + "\r\n")
+    return root, pred
+
+
+def score(capsys, *argv) -> dict:
+    assert run(*argv, "--json") == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("task", "value", "options"),
+    [
+        ("edge", 100, ("--no-nms", "--edge-gt", "plain")),
+        ("semseg", 100, ()),
+        ("normals", 0, ()),
+        ("depth", 2, ()),
+    ],
+)
+def test_nyud_archive(nyud, capsys, task, value, options):
+    root, pred = nyud
+    record = score(capsys, "--task", task, "--dataset", "nyud", "--pred", pred, "--gt", root, *options)
+    assert record["value"] == pytest.approx(value, abs=1e-5)
+    assert record["images"] == 3
+    assert record["metric"] == {"edge": "odsF", "semseg": "mIoU", "normals": "mErr", "depth": "RMSE"}[task]
+
+
+def test_folder_of_one_task_and_ids_from_a_file(nyud, capsys, tmp_path):
+    root, pred = nyud
+    (tmp_path / "two.txt").write_text("0007\n1301\n")
+    (pred / "depth" / "0012.npy").unlink()
+    options = ("--dataset", "nyud", "--pred", pred / "depth", "--gt", root / "depth", "--ids", tmp_path / "two.txt")
+    assert score(capsys, "--task", "depth", *options)["images"] == 2
+
+
+def test_edge_folder_gives_what_the_stream_gives_for_any_number_of_jobs(capsys, tmp_path):
+    rng = np.random.default_rng(3)
+    meter = OdsF(max_dist=0.0075, gt="labelmap")
+    for i in IDS:
+        strength = rng.integers(0, 256, SIZE, dtype=np.uint8)
+        segments = np.kron(rng.integers(1, 9, (4, 4)), np.ones((10, 13), int)).astype(np.uint16)
+        png(tmp_path / "out" / f"{i}.png", strength)
+        (tmp_path / "gt").mkdir(exist_ok=True)
+        savemat(tmp_path / "gt" / f"{i}.mat", {"LabelMap": segments})
+        meter.update(strength[None] / np.float32(255), segments[None].astype(np.int32))
+    for jobs in (1, 2):
+        record = score(capsys, "--task", "edge", "--dataset", "pascal", "--pred", tmp_path / "out",
+                       "--gt", tmp_path / "gt", "--jobs", jobs)  # fmt: skip
+        assert record["value"] == meter.compute().value > 0
+        assert record["options"]["gt"] == "labelmap" and record["options"]["max_dist"] == 0.0075
+
+
+def test_pascal_saliency_and_normals(capsys, tmp_path):
+    rng = np.random.default_rng(4)
+    root, pred = tmp_path / "PASCALContext", tmp_path / "out"
+    maxf, merr = MaxF(), MeanAngle()
+    (root / "pascal-context" / "trainval").mkdir(parents=True)
+    (root / "ImageSets" / "Context").mkdir(parents=True)
+    (root / "ImageSets" / "Context" / "val.txt").write_text("\n".join(IDS))
+    (root / "json").mkdir()
+    (root / "json" / "nyu_classes.json").write_text(json.dumps({"wall": 1, "bed": 2}))
+    (root / "json" / "context_classes.json").write_text(json.dumps({"sky": 5, "wall": 7}))
+    for i in IDS:
+        guess, soft = rng.integers(0, 256, (2, *SIZE), dtype=np.uint8)
+        png(pred / "sal" / f"{i}.png", guess)
+        png(root / "sal_distill" / f"{i}.png", soft)
+        maxf.update(guess[None] / np.float32(255), (soft > 127)[None])
+        vectors, truth = normals(rng), normals(rng)
+        png(pred / "normals" / f"{i}.png", vectors)
+        png(root / "normals_distill" / f"{i}.png", truth)
+        segments = rng.choice([5, 7], SIZE).astype(np.uint16)
+        savemat(root / "pascal-context" / "trainval" / f"{i}.mat", {"LabelMap": segments})
+        decoded = np.where((segments == 7)[None], np.moveaxis(truth, 2, 0) / 127.5 - 1, 0.0)
+        merr.update(np.moveaxis(vectors, 2, 0)[None] / 127.5 - 1, decoded[None])
+    options = ("--dataset", "pascal", "--pred", pred, "--gt", root)
+    assert score(capsys, "--task", "sal", *options)["value"] == pytest.approx(maxf.compute().value)
+    assert score(capsys, "--task", "normals", *options)["value"] == pytest.approx(merr.compute().value)
+
+
+def test_plain_layout_with_npy(capsys, tmp_path):
+    labels = np.array([[0, 1, 2, 255], [0, 1, 2, 2]])
+    npy(tmp_path / "gt" / "a.npy", labels)
+    npy(tmp_path / "out" / "a.npy", np.array([[0, 1, 2, 0], [0, 1, 2, 1]]))
+    options = ("--task", "human_parts", "--dataset", "plain", "--pred", tmp_path / "out", "--gt", tmp_path / "gt")
+    record = score(capsys, *options, "--classes", 3)
+    assert record["value"] == pytest.approx(100 * (1 + 2 / 3 + 2 / 3) / 3)
+    assert score(capsys, *options, "--classes", 4, "--absent", "zero")["value"] == pytest.approx(100 * 7 / 12)
+    with pytest.raises(UsageError, match="--classes"):
+        run(*options)
+
+
+def test_output_folder_and_table(nyud, capsys, tmp_path):
+    root, pred = nyud
+    assert run("--task", "edge", "--dataset", "nyud", "--pred", pred, "--gt", root, "-o", tmp_path / "o" / "p") == 0
+    out = capsys.readouterr().out
+    assert "odsF" in out and "oisF" in out and "3 images" in out
+    rows = (tmp_path / "o" / "p" / "edge_pr.csv").read_text().splitlines()
+    assert rows[0] == "threshold,precision,recall,F" and len(rows) == 100
+    assert Image.open(tmp_path / "o" / "p" / "edge_pr.png").size[0] > 300
+    assert json.loads((tmp_path / "o" / "p" / "edge.json").read_text())["metric"] == "odsF"
+
+
+def damage_missing(root, pred):
+    (pred / "edge" / "0012.png").unlink()
+    return "missing prediction: 0012"
+
+
+def damage_extra(root, pred):
+    png(pred / "edge" / "9999.png", np.zeros(SIZE, np.uint8))
+    return "extra prediction: "
+
+
+def damage_label(root, pred):
+    (root / "edge" / "1301.png").unlink()
+    return "missing label: 1301"
+
+
+def damage_size(root, pred):
+    png(pred / "edge" / "0012.png", np.zeros((5, 6), np.uint8))
+    return "0012.png: 5×6 pixels, but its label has 40×52"
+
+
+def damage_truncated(root, pred):
+    path = pred / "edge" / "0012.png"
+    path.write_bytes(path.read_bytes()[:60])
+    return "0012.png: cannot be read"
+
+
+def damage_channels(root, pred):
+    png(pred / "edge" / "0012.png", np.zeros((*SIZE, 3), np.uint8))
+    return "0012.png: shape [40, 52, 3]"
+
+
+def damage_values(root, pred):
+    png(root / "edge" / "0012.png", np.full(SIZE, 3, np.uint8))
+    return "0012.png: values from 3 to 3, expected an edge map of 0 and 255"
+
+
+def damage_range(root, pred):
+    (pred / "edge" / "0012.png").unlink()
+    npy(pred / "edge" / "0012.npy", np.full(SIZE, 7.5))
+    return "0012.npy: odsF prediction: values from 7.5"
+
+
+@pytest.mark.parametrize("damage", [v for k, v in sorted(globals().items()) if k.startswith("damage_")])
+def test_bad_files_are_named_and_nothing_is_scored(nyud, capsys, damage):
+    root, pred = nyud
+    expected = damage(root, pred)
+    with pytest.raises(FmtlbenchError, match="not scored: 1 file to put right"):
+        run("--task", "edge", "--dataset", "nyud", "--pred", pred, "--gt", root)
+    captured = capsys.readouterr()
+    assert expected in captured.err and captured.out == ""
+
+
+def test_class_ids_out_of_range_are_named(nyud, capsys):
+    root, pred = nyud
+    png(pred / "semseg" / "0012.png", np.full(SIZE, 40, np.uint8))
+    with pytest.raises(FmtlbenchError, match="not scored"):
+        run("--task", "semseg", "--dataset", "nyud", "--pred", pred, "--gt", root)
+    assert "0012.png: mIoU prediction: values from 40 to 40, expected class ids 0 to 39" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--task", "edge", "--dataset", "nyu"), "did you mean 'nyud'"),
+        (("--task", "sal", "--dataset", "nyud"), "nyud has no sal"),
+        (("--task", "edge", "--dataset", "nyud", "--split", "test"), "test.txt"),
+        (("--task", "edge", "--dataset", "nyud", "--gt", "nowhere"), "--gt: no such folder: nowhere"),
+    ],
+)
+def test_usage_mistakes(nyud, options, message):
+    root, pred = nyud
+    with pytest.raises(UsageError, match=message):
+        run("--pred", pred, "--gt", root, *options)
+
+
+def test_an_id_listed_twice_is_refused(nyud):
+    root, pred = nyud
+    (root / "gt_sets" / "val.txt").write_text("0007\n0012\n0007\n")
+    with pytest.raises(UsageError, match="listed twice: 0007"):
+        run("--task", "edge", "--dataset", "nyud", "--pred", pred, "--gt", root)

@@ -48,11 +48,27 @@ class FlatModel:
             self.parts.append(Part(kind, task, start, position, tuple(tensors)))
         device = self.parameters[0].device
         self.vector = torch.empty(position, dtype=torch.float32, device=device)
+        self.gradient: Tensor | None = None
         offset = 0
         for parameter in self.parameters:
             view = self.vector[offset : offset + parameter.numel()].view(parameter.shape)
             view.copy_(parameter.detach())
             parameter.data = view
+            offset += parameter.numel()
+
+    def watch_gradients(self, kinds: tuple[str, ...]) -> None:
+        """Let the blocks of `kinds` train, with gradients that are views of one vector; freeze the others.
+
+        Zeroing and measuring them is then one operation each, whatever the number of tensors.
+        """
+        if self.gradient is None:
+            self.gradient = torch.zeros_like(self.vector)
+        self.gradient.zero_()
+        offset = 0
+        for parameter, kind in zip(self.parameters, self._kind_of):
+            view = self.gradient[offset : offset + parameter.numel()].view(parameter.shape)
+            parameter.requires_grad_(kind in kinds)
+            parameter.grad = view if kind in kinds else None
             offset += parameter.numel()
 
     def owners(self, kind: str, client: int) -> list[Owner]:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
+import numbers
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-
-from .algorithms import ALGORITHMS
-from .errors import UsageError
+from .algorithms import ALGORITHMS, Algorithm
+from .data.catalog import DOMAINS
+from .errors import UsageError, nearest, unknown
 from .presets import read_preset
 from .scenarios import Scenario, check_scenario, read_scenario
-from .schema import build, limits, plain
-from .yamlfile import load_yaml, parse_scalar
+from .schema import build, limits, locate, plain
+from .tasks import TASKS
+from .yamlfile import dump_yaml, load_yaml, parse_scalar
 
 # Raised whenever a change of the engine moves a number that an unchanged config gives.
 NUMERICS_VERSION = 1
@@ -45,7 +47,7 @@ class DataConfig:
     """Which data stand for the scenario's domains, and how large."""
 
     source: Literal["synth", "real"]
-    size: dict[str, tuple[int, int]]
+    size: dict[str, tuple[int, int]] = limits(low=16)
     train_samples: dict[str, int] | None = limits(None, low=1)
     test_samples: dict[str, int] | None = limits(None, low=1)
     personal_fraction: float = limits(0.1, above=0, high=0.5, doc="held out of each client's data for `personal`")
@@ -79,7 +81,7 @@ class TrainConfig:
     augment: tuple[Literal["flip", "scale", "crop", "photometric"], ...] = ()
     loss_weights: dict[str, float] | None = limits(None, low=0, doc="overrides the papers' weights, by task")
     amp: Literal["none", "bf16", "fp16"] = "none"
-    betas: tuple[float, float] = (0.9, 0.999)
+    betas: tuple[float, float] = limits((0.9, 0.999), low=0, below=1)
     clip_norm: float | None = limits(None, above=0, doc="clip the gradient norm; null leaves it alone")
     threads: int | None = limits(None, low=1, doc="CPU threads; null = all, then numbers depend on the machine")
 
@@ -117,7 +119,7 @@ class RunConfig:
 
     def dump(self) -> str:
         """The whole config as YAML, every default written out."""
-        return yaml.safe_dump(plain(self), sort_keys=False, allow_unicode=True)
+        return dump_yaml(plain(self))
 
     def hash(self) -> str:
         """The canonical hash: equal configs, however they were written, have equal hashes."""
@@ -156,9 +158,9 @@ def resolve(
     overrides: Mapping[str, Any] | None = None,
 ) -> RunConfig:
     """Preset + scenario + algorithm options + overrides → one checked config."""
-    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
+    if not isinstance(seed, numbers.Integral) or isinstance(seed, bool) or seed < 0:
         raise UsageError(f"--seed {seed}: expected a whole number, 0 or more")
-    method = ALGORITHMS.resolve(algo, "--algo")
+    method = _check_method(ALGORITHMS.resolve(algo, "--algo"))
     tree, origins = read_preset(preset)
     tree.pop("description", None)
     name, scenario_tree, scenario_origins = read_scenario(scenario)
@@ -166,10 +168,15 @@ def resolve(
     origins |= {f"scenario.{k}" if k else "scenario": v for k, v in scenario_origins.items()}
     tree["algo"] = {}
     for key, value in (overrides or {}).items():
-        _assign(tree, key, value)
+        flag = f"--set {key}={_show(value)}"
+        _check_key(key, flag)
+        _assign(tree, key, plain(value), flag)
         for stale in [path for path in origins if path.startswith(f"{key}.")]:
             del origins[stale]
-        origins[key] = f"--set {key}={_show(value)}"
+        origins[key] = flag
+        sections = key.split(".")[:-1]
+        for depth in range(1, len(sections) + 1):  # sections that no file has
+            origins.setdefault(".".join(sections[:depth]), flag)
     options = build(method.Params, tree.pop("algo"), origins, "algo")
     is_file = algo.endswith(".py")
     tree |= {
@@ -180,7 +187,7 @@ def resolve(
             "file": algo if is_file else None,
         },
         "preset": preset,
-        "seed": seed,
+        "seed": int(seed),
         "device": device,
     }
     config = build(RunConfig, tree, origins)
@@ -191,44 +198,78 @@ def resolve(
     return config
 
 
-def _assign(tree: dict, key: str, value: Any) -> None:
+def _check_method(method: Any) -> type[Algorithm]:
+    """A user's class, before anything is trained with it."""
+    if not (isinstance(method, type) and issubclass(method, Algorithm)):
+        raise UsageError(f"--algo: {method.__qualname__} is not a subclass of fmtlbench.algorithms.Algorithm")
+    for name in ("title", "paper"):
+        if not hasattr(method, name):
+            raise UsageError(f"--algo: {method.__qualname__} has no {name}; add {name} = \"…\" to the class")
+    if not dataclasses.is_dataclass(method.Params):
+        raise UsageError(f"--algo: {method.__qualname__}.Params is not a dataclass; add @dataclass(frozen=True)")
+    return method
+
+
+# What an override may reach, and the flag that decides what it may not.
+SECTIONS = ("algo", "checkpoint_every", "data", "evaluation", "federation", "model", "scenario", "train")
+ELSEWHERE = {
+    "algorithm": "the method is chosen by --algo, its options are algo.<option>",
+    "preset": "the preset is chosen by --preset",
+    "seed": "the seed is given by --seed",
+    "device": "the device is chosen by --device",
+    "numerics": "the version of the engine cannot be chosen",
+}
+
+
+def _check_key(key: str, flag: str) -> None:
+    section, *rest = key.split(".")
+    if section in ELSEWHERE:
+        raise UsageError(f"{flag}: {ELSEWHERE[section]}")
+    if section not in SECTIONS:
+        raise unknown("section", section, SECTIONS, flag)
+    if section == "scenario" and rest in ([], ["name"]):
+        raise UsageError(f"{flag}: the scenario is chosen by --scenario and named by its file")
+    if not all(rest):
+        raise UsageError(f"{flag}: a name is missing between two dots")
+
+
+def _assign(tree: dict, key: str, value: Any, flag: str) -> None:
     *parents, leaf = key.split(".")
     node: Any = tree
     for depth, part in enumerate(parents):
-        if isinstance(node, list):
-            node = _item(node, part, key)
-            continue
-        node = node.setdefault(part, {})
+        node = node[_index(node, part, flag)] if isinstance(node, list) else node.setdefault(part, {})
         if not isinstance(node, (dict, list)):
-            raise UsageError(f"--set {key}={_show(value)}: {'.'.join(parents[: depth + 1])} is a value, not a section")
-    if isinstance(node, list):
-        _item(node, leaf, key)
-        node[int(leaf)] = value
-    else:
-        node[leaf] = value
+            raise UsageError(f"{flag}: {'.'.join(parents[: depth + 1])} is a value, not a section")
+    node[_index(node, leaf, flag) if isinstance(node, list) else leaf] = value
 
 
-def _item(node: list, part: str, key: str) -> Any:
-    if not part.isdigit() or int(part) >= len(node):
-        raise UsageError(f"--set {key}: expected an index from 0 to {len(node) - 1}, got {part!r}")
-    return node[int(part)]
+def _index(node: list, part: str, flag: str) -> int:
+    if not part.isdecimal() or int(part) >= len(node):
+        valid = f"an index from 0 to {len(node) - 1}" if node else "nothing here, the list is empty"
+        raise UsageError(f"{flag}: expected {valid}, got {part!r}")
+    return int(part)
 
 
 def _show(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(plain(value))
+    return value if isinstance(value, str) else json.dumps(plain(value), default=str)
 
 
 def _cross_check(config: RunConfig, origins: Mapping[str, str]) -> None:
     """Checks that need two sections at once."""
+
+    def complain(key: str, message: str) -> UsageError:
+        return UsageError(f"{locate(key, origins) or config.preset}: {key}: {message}")
+
     domains = {spec.dataset for spec in config.scenario.parties()}
     needed = {"train.local_epochs": config.train.local_epochs, "data.size": config.data.size}
     if config.data.source == "synth":
         needed |= {"data.train_samples": config.data.train_samples, "data.test_samples": config.data.test_samples}
         for name in sorted(set(config.train.augment) - {"flip"}):
-            where = origins.get("train.augment", config.preset)
-            raise UsageError(f"{where}: train.augment: {name!r} is for real images; the embedded data take flip only")
+            raise complain("train.augment", f"{name!r} is for real images; the embedded data take flip only")
     for key, mapping in needed.items():
+        for domain in sorted(set(mapping or {}) - set(DOMAINS)):
+            raise complain(f"{key}.{domain}", f"no dataset {domain!r}; {nearest(domain, DOMAINS)}")
         for domain in sorted(domains - set(mapping or {})):
-            raise UsageError(
-                f"{origins.get(key, config.preset)}: {key}: no entry for {domain!r}, which the scenario uses"
-            )
+            raise complain(key, f"no entry for {domain!r}, which the scenario uses")
+    for task in sorted(set(config.train.loss_weights or {}) - set(TASKS)):
+        raise complain(f"train.loss_weights.{task}", f"no task {task!r}; {nearest(task, TASKS)}")

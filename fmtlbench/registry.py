@@ -6,12 +6,14 @@ import importlib
 import importlib.util
 import pkgutil
 import sys
+import traceback
+import warnings
 from collections.abc import Iterator, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from .errors import UsageError, unknown
+from .errors import FmtlbenchError, UsageError, unknown
 
 
 class Registry(Mapping[str, Any]):
@@ -26,8 +28,11 @@ class Registry(Mapping[str, Any]):
         """Class decorator: `@ALGORITHMS.register("fedavg")`."""
 
         def add(item):
-            if name in self._items and self._items[name].__qualname__ != item.__qualname__:
-                raise UsageError(f"{self.kind} {name!r} is registered twice: {self._items[name]!r} and {item!r}")
+            old = self._items.get(name, item)
+            if _origin(old) != _origin(item):  # the same class again is a reload
+                raise UsageError(
+                    f"{self.kind} {name!r} is registered twice, by {_origin(old)} and by {_origin(item)}; rename one"
+                )
             item.name = name
             self._items[name] = item
             return item
@@ -44,7 +49,10 @@ class Registry(Mapping[str, Any]):
             if not module.name.startswith("_"):
                 importlib.import_module(f"{self.package}.{module.name}")
         for point in entry_points(group=self.package):
-            point.load()
+            try:
+                point.load()
+            except Exception as error:  # one broken plug-in must not take the others away
+                warnings.warn(f"entry point {point.name} = {point.value} does not load: {error}", stacklevel=2)
 
     def resolve(self, name: str, where: str = "") -> Any:
         """Look `name` up; a path to a .py file is imported and its one registration returned."""
@@ -59,14 +67,20 @@ class Registry(Mapping[str, Any]):
         if not path.is_file():
             raise UsageError(f"{where + ': ' if where else ''}no such file: {path}")
         self.load()
-        before = dict(self._items)
         spec = importlib.util.spec_from_file_location(f"fmtlbench_user_{path.stem}", path)
         module = importlib.util.module_from_spec(spec)
+        before = dict(self._items)
+        # The file may have been read before and edited since: it may use its own names again.
+        self._items = {k: v for k, v in before.items() if v.__module__ != spec.name}
         sys.modules[spec.name] = module
-        spec.loader.exec_module(module)
-        new = [v for k, v in self._items.items() if before.get(k) is not v]
-        if len(new) != 1:
-            raise UsageError(f"{path} registers {len(new)} {self.kind}s, expected exactly one")
+        try:
+            _execute(module, path)
+            new = [v for v in self._items.values() if v.__module__ == spec.name]
+            if len(new) != 1:
+                raise UsageError(f"{path} registers {len(new)} {self.kind}s, expected exactly one")
+        except BaseException:
+            self._items = before
+            raise
         return new[0]
 
     def __getitem__(self, name: str) -> Any:
@@ -79,3 +93,22 @@ class Registry(Mapping[str, Any]):
     def __len__(self) -> int:
         self.load()
         return len(self._items)
+
+
+def _origin(item: Any) -> str:
+    return f"{item.__module__}.{item.__qualname__}"
+
+
+def _execute(module: Any, path: Path) -> None:
+    """Run a user's file; what goes wrong in it is told in one line, with the line it happened on."""
+    try:
+        module.__spec__.loader.exec_module(module)
+    except FmtlbenchError:
+        raise
+    except SyntaxError as error:
+        raise UsageError(f"{error.filename or path}:{error.lineno}: {error.msg}") from None
+    except Exception as error:
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+        where = f"{path}:{lines[-1]}" if lines else str(path)
+        reason = " ".join(str(error).split())
+        raise UsageError(f"{where}: {type(error).__name__}: {reason}") from error

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import numbers
 import types
 import typing
 from collections.abc import Mapping
@@ -14,9 +16,10 @@ T = TypeVar("T")
 
 
 def limits(default: Any = dataclasses.MISSING, *, low: float | None = None, above: float | None = None,
-           high: float | None = None, doc: str = "") -> Any:  # fmt: skip
-    """A dataclass field with bounds: low ≤ value ≤ high, or above < value."""
-    return dataclasses.field(default=default, metadata={"low": low, "above": above, "high": high, "doc": doc})
+           high: float | None = None, below: float | None = None, doc: str = "") -> Any:  # fmt: skip
+    """A dataclass field with bounds, low ≤ value ≤ high or above < value < below; in a list or mapping, of each."""
+    bounds = {"low": low, "above": above, "high": high, "below": below}
+    return dataclasses.field(default=default, metadata={**bounds, "doc": doc})
 
 
 def build(cls: type[T], data: Any, origins: Mapping[str, str], path: str = "") -> T:
@@ -73,29 +76,39 @@ def _convert(hint: Any, value: Any, origins: Mapping[str, str], path: str) -> An
 def _scalar(hint: type, value: Any, origins: Mapping[str, str], path: str) -> Any:
     good = {
         bool: lambda v: isinstance(v, bool),
-        int: lambda v: isinstance(v, int) and not isinstance(v, bool),
-        float: lambda v: isinstance(v, (int, float)) and not isinstance(v, bool) and v == v,
+        int: lambda v: isinstance(v, numbers.Integral) and not isinstance(v, bool),
+        float: lambda v: isinstance(v, numbers.Real) and not isinstance(v, bool) and _finite(v),
         str: lambda v: isinstance(v, str),
     }[hint]
     if not good(value):
-        words = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}[hint]
+        words = {bool: "true or false", int: "a whole number", float: "a finite number", str: "text"}[hint]
         raise _error(path, origins, f"expected {words}, got {value!r}")
     return hint(value)
 
 
+def _finite(value: numbers.Real) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number no float can hold
+        return False
+
+
 def _check_limits(field: dataclasses.Field, value: Any, origins: Mapping[str, str], path: str) -> None:
-    low, above, high = (field.metadata.get(k) for k in ("low", "above", "high"))
-    members = value.items() if isinstance(value, dict) else [(None, value)]
-    for key, v in members:
-        if v is None or not isinstance(v, (int, float)):
-            continue
-        here = path if key is None else _join(path, key)
-        if low is not None and v < low:
-            raise _error(here, origins, f"expected at least {low:g}, got {v!r}")
-        if above is not None and v <= above:
-            raise _error(here, origins, f"expected more than {above:g}, got {v!r}")
-        if high is not None and v > high:
-            raise _error(here, origins, f"expected at most {high:g}, got {v!r}")
+    if isinstance(value, (dict, tuple)):
+        for key, member in value.items() if isinstance(value, dict) else enumerate(value):
+            _check_limits(field, member, origins, _join(path, key))
+        return
+    if not isinstance(value, (int, float)):
+        return
+    low, above, high, below = (field.metadata.get(k) for k in ("low", "above", "high", "below"))
+    if low is not None and value < low:
+        raise _error(path, origins, f"expected at least {low:g}, got {value!r}")
+    if above is not None and value <= above:
+        raise _error(path, origins, f"expected more than {above:g}, got {value!r}")
+    if high is not None and value > high:
+        raise _error(path, origins, f"expected at most {high:g}, got {value!r}")
+    if below is not None and value >= below:
+        raise _error(path, origins, f"expected less than {below:g}, got {value!r}")
 
 
 def _join(path: str, key: Any) -> str:

@@ -112,8 +112,8 @@ class RunStore:
         path = self.folder / name
         if not path.exists():
             return []
-        lines = path.read_text(encoding="utf-8").split("\n")[:-1]
         try:
+            lines = path.read_text(encoding="utf-8").split("\n")[:-1]
             return [json.loads(line) for line in lines]
         except ValueError as error:
             raise StoreError(f"{path} is damaged: {error}; --fresh starts the run over") from None

@@ -23,6 +23,18 @@ _FLOAT = r"^[-+]?(?:\d+\.\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|\d+[eE][-+]
 _Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(_FLOAT), list("-+0123456789."))
 
 
+class _Dumper(yaml.SafeDumper):
+    """SafeDumper that quotes what `_Loader` would take for a number, such as the text "1e-4"."""
+
+
+_Dumper.yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
+
+
+def dump_yaml(value: Any) -> str:
+    """Plain data as text that `load_yaml` reads back unchanged."""
+    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+
+
 def parse_scalar(text: str) -> Any:
     """The value of a command-line override: YAML rules, so `true`, `1e-4`, `[64, 64]` and words all work."""
     return yaml.load(text, _Loader)
@@ -37,17 +49,20 @@ def load_yaml(path: Path) -> tuple[Any, dict[str, str]]:
         raise UsageError(f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise UsageError(f"{path}: not a UTF-8 text file") from None
+    origins: dict[str, str] = {}
     try:
         node = yaml.compose(text, _Loader)
-    except yaml.YAMLError as error:
+        if node is None:
+            return {}, {"": str(path)}
+        _walk(node, "", path, origins)
+        return yaml.load(text, _Loader), origins
+    except RecursionError:
+        raise UsageError(f"{path}: not valid YAML here: nested too deeply, or an alias inside its own anchor") from None
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date such as 2024-13-01
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
-        raise UsageError(f"{path}{line}: not valid YAML: {getattr(error, 'problem', error)}") from None
-    origins: dict[str, str] = {}
-    if node is None:
-        return {}, {"": str(path)}
-    _walk(node, "", path, origins)
-    return yaml.load(text, _Loader), origins
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise UsageError(f"{path}{line}: not valid YAML: {problem}") from None
 
 
 def _walk(node: yaml.Node, prefix: str, path: Path, origins: dict[str, str]) -> None:
@@ -55,6 +70,8 @@ def _walk(node: yaml.Node, prefix: str, path: Path, origins: dict[str, str]) -> 
     if isinstance(node, yaml.MappingNode):
         seen = set()
         for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise UsageError(f"{path}:{key.start_mark.line + 1}: a key must be a word, not a list or mapping")
             if key.value in seen:
                 raise UsageError(f"{path}:{key.start_mark.line + 1}: {key.value!r} is given twice")
             seen.add(key.value)

@@ -17,7 +17,7 @@ from ..config import RunConfig
 from ..data.batches import batch_count, train_batches
 from ..data.catalog import dataset_for
 from ..data.views import ClientData
-from ..exchange import KINDS, Owner, Party, TensorSlice
+from ..exchange import Owner, Party, TensorSlice
 from ..losses import task_loss
 from ..models.build import build_model
 from ..seeds import seed_of, stream
@@ -123,10 +123,8 @@ class Client:
         track.model.train()
         for group in optimizer.param_groups:
             group["lr"] = lr
-        for kind in KINDS:
-            for parameter in track.flat.parameters_of((kind,)):
-                parameter.requires_grad_(kind in trained)
-        active = track.flat.parameters_of(trained)
+        flat = track.flat
+        flat.watch_gradients(trained)
         amp = AMP_TYPES[train.amp]
         steps = batch_count(len(self.data.train), train.batch_size)
         watch = EpochWatch(self.party.id, index, tasks, steps, self.device)
@@ -137,13 +135,13 @@ class Client:
             total = sum(self.weights[task] * loss for task, loss in zip(tasks, losses))
             if self.has_objective and (extra := self.algorithm.local_objective(self)) is not None:
                 total = total + extra
-            optimizer.zero_grad(set_to_none=True)
+            flat.gradient.zero_()
             scaler.scale(total).backward()
             scaler.unscale_(optimizer)
-            norm = torch.nn.utils.get_total_norm([p.grad for p in active if p.grad is not None])
-            watch.step(losses, norm, track.flat, scaler.is_enabled())
+            norm = flat.gradient.norm()
+            watch.step(losses, norm, flat, scaler.is_enabled())
             if train.clip_norm is not None:
-                torch.nn.utils.clip_grads_with_norm_(active, train.clip_norm, norm)
+                flat.gradient *= (train.clip_norm / (norm + 1e-6)).clamp(max=1)
             scaler.step(optimizer)
             scaler.update()
             if on_step is not None:
@@ -153,7 +151,7 @@ class Client:
                 f"client {self.party.id}, round {index + 1}: gradients of {', '.join(tasks)} overflow fp16 at "
                 "any loss scale; try --set train.amp=bf16"
             )
-        return watch.finish(track.flat, scaler.is_enabled())
+        return watch.finish(flat, scaler.is_enabled())
 
     # -- what the method's local objective may ask (algorithms.Local) ------------------------------------------------
 

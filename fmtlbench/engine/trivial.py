@@ -45,7 +45,7 @@ def _score(meter: Metric, constant: Tensor, labels: Tensor, batch_size: int) -> 
 
 def _classes(labels: Tensor) -> list[Tensor]:
     """A constant class scores its share of the pixels, so the most frequent one is best."""
-    return [torch.bincount(labels[labels != IGNORE].flatten().long(), minlength=1).argmax()]
+    return [torch.bincount(labels[labels != IGNORE].long(), minlength=1).argmax()]
 
 
 def _probability(labels: Tensor) -> list[Tensor]:
@@ -54,13 +54,15 @@ def _probability(labels: Tensor) -> list[Tensor]:
 
 def _mean_depth(labels: Tensor) -> list[Tensor]:
     valid = labels[(labels != IGNORE) & (labels > 0)]
-    return [valid.double().mean().float()]
+    return [valid.double().mean().float()] if len(valid) else []
 
 
 def _mean_direction(labels: Tensor) -> list[Tensor]:
     """The spherical median (it minimises the mean angle) by Weiszfeld steps, and the mean direction it starts from."""
     vectors = labels.permute(0, 2, 3, 1).reshape(-1, 3)
     vectors = vectors[(vectors != IGNORE).all(1) & (vectors.norm(dim=1) > 0)].double().numpy()
+    if not len(vectors):
+        return []
     mean = vectors.mean(0)
     mean /= max(np.linalg.norm(mean), 1e-12)
     median = mean

@@ -93,6 +93,15 @@ def _gradient(image, down):
 
 
 @njit(cache=True, nogil=True)
+def angle_of(rise, run):
+    """atan(rise / run) brought into [0, π); a run of exactly zero is upright, as in C, and not an error."""
+    if run == 0:
+        return f4(math.pi / 2) if rise != 0 else f4(0)
+    angle = f4(math.atan(rise / run))
+    return angle if angle >= 0 else angle + f4(math.pi)
+
+
+@njit(cache=True, nogil=True)
 def orientation(smooth):
     """Direction across the edge, in [0, π). [H, W] float32."""
     broad = _triangle(smooth)
@@ -102,8 +111,7 @@ def orientation(smooth):
         for x in range(out.shape[1]):
             oxy = _slope(oy, y, x, False)
             sign = f4(0) if oxy == 0 else f4(-1) if oxy > 0 else f4(1)
-            angle = f4(math.atan(_slope(oy, y, x, True) * sign / (_slope(ox, y, x, False) + f4(1e-5))))
-            out[y, x] = angle if angle >= 0 else angle + f4(math.pi)
+            out[y, x] = angle_of(_slope(oy, y, x, True) * sign, _slope(ox, y, x, False) + f4(1e-5))
     return out
 
 

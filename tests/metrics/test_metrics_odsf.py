@@ -181,3 +181,13 @@ def test_levels_are_the_smallest_8_bit_values_that_pass():
     for n in (1, 9, 99, 255):
         for level, t in zip(curve.levels(n), np.arange(1, n + 1) / (n + 1)):
             assert level / 255 >= t > (level - 1) / 255
+
+
+def test_a_ridge_with_no_slope_across_is_upright_not_a_division_by_zero():
+    from fmtlbench.metrics.edges.nms import angle_of
+
+    zero, one = np.float32(0), np.float32(1)
+    assert angle_of(one, zero) == angle_of(-one, zero) == np.float32(np.pi / 2)
+    assert angle_of(zero, zero) == 0
+    assert angle_of(one, one) == np.float32(np.pi / 4)
+    assert angle_of(-one, one) == pytest.approx(3 * np.pi / 4, rel=1e-6)

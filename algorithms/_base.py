@@ -33,6 +33,9 @@ class Local(Protocol):
     def squared_norm(self, kind: str) -> Tensor:
         """‖θ‖² over the client's blocks of `kind`; differentiable."""
 
+    def size(self, kind: str) -> int:
+        """How many parameters the client's blocks of `kind` have."""
+
 
 @dataclass(frozen=True)
 class Evaluation:

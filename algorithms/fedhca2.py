@@ -3,6 +3,8 @@
 Encoders add α_i times the conflict-averse common update; decoders add β_{k,l} times what each layer attends to among
 all decoders; α and β learn by closed-form gradients. Lu et al., CVPR 2024, arXiv:2311.13250. Defaults are the public
 code's: c = 0.4, weights from 0.1, SGD 0.01 / 0.9 / 1e-4; Ũ is divided by 1 + c², alike clients average their updates.
+A hyper weight learns if its client took part in the round before too; else it stays. Optimum and attention decide who
+counts how much, so weighting by samples has no place here.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from ..exchange import Owner
 from ..schema import limits
 from ._base import ALGORITHMS, Algorithm
 from ._conflict_averse import conflict_averse_coefficients
+from ._linear import _blocks, _inner, empty_like, parts
+from ._mean import alike, group_means
 
 
 @ALGORITHMS.register("fedhca2")
@@ -41,47 +45,43 @@ class FedHCA2(Algorithm):
         super().__init__(params, parties)
         self.alpha = HyperWeights(params)  # by client
         self.beta = HyperWeights(params)  # by decoder, one weight per layer
-        self.common = None  # Ũ of the last round, [d]
-        self.attended = None  # Ã of the last round, [K, d], rows as in `attended_owners`
-        self.attended_owners = ()
+        self.common, self.common_clients = None, ()  # Ũ of the last round, [d], and who received it
+        self.attended, self.attended_owners = None, ()  # Ã of the last round, [K, d], and whose rows these are
 
     def shared(self, index):
         return tuple(kind for kind in ("encoder", "decoder") if getattr(self.params, kind) == "hca")
 
     def aggregate(self, rnd):
-        new = {}
-        if rnd.encoder is not None:
-            new["encoder"] = self._encoders(rnd)
-        if rnd.decoder is not None:
-            new["decoder"] = self._decoders(rnd)
+        return {kind: self._encoders(rows) if kind == "encoder" else self._decoders(rows) for kind, rows in parts(rnd)}
+
+    def _encoders(self, rows):
+        clients = [owner.client for owner in rows.owners]
+        gram, along = inner_products(rows, self.common)
+        self.alpha.step({i: [-g] for i, g in zip(clients, along.tolist()) if i in self.common_clients})
+        c = self.params.c
+        u = conflict_averse_coefficients(gram, c) / (1 + c * c)
+        alpha = np.array([self.alpha.used(i, 1, self.params.alpha) for i in clients])  # [N, 1]
+        new, self.common = self._move(rows, u, alpha)
+        self.common_clients = tuple(clients)
         return new
 
-    def _encoders(self, rnd):
-        rows = rnd.encoder
-        delta = rows.delta  # [N, d]
-        clients = [owner.client for owner in rows.owners]
-        if self.common is not None:
-            slopes = -(delta @ self.common)
-            self.alpha.step({i: [g] for i, g in zip(clients, slopes.tolist())})
-        c = self.params.c
-        u = conflict_averse_coefficients((delta @ delta.T).double().cpu().numpy(), c) / (1 + c * c)
-        alpha = np.array([self.alpha.used(i, 1, self.params.alpha) for i in clients])  # [N, 1]
-        # E_i = before_i + mean of its group's Δ + α_i Ũ: one matrix of coefficients, one product.
-        mix = self._group_means(clients) + alpha * u
-        self.common = delta.new_tensor(u) @ delta
-        return (delta.new_tensor(mix) @ delta).add_(rows.before)
+    def _move(self, rows, u, alpha):
+        """Ũ = Σ u_j Δ_j, and each row plus its α Ũ with alike clients' Δ averaged, in one pass. [N, d] and [d]."""
+        import torch
 
-    def _group_means(self, clients):
-        """[N, N]: row i averages over the clients with i's dataset and task set, wherever they stand."""
-        kinds = [(self.parties[i].dataset, frozenset(self.parties[i].tasks)) for i in clients]
-        same = np.array([[a == b for b in kinds] for a in kinds], dtype=float)
-        return same / same.sum(1, keepdims=True)
+        to_mean = group_means(alike(rows, self.parties)) - np.eye(len(u))  # all 0 if no two clients are alike
+        u, alpha, to_mean = (rows.after.new_tensor(x) for x in (u, alpha, to_mean))
+        new, common = empty_like(rows.after), empty_like(rows.after[0])
+        for columns, delta in updates(rows):
+            torch.mv(delta.T, u, out=common[columns])
+            torch.addcmul(rows.after[:, columns], alpha, common[columns], out=new[:, columns])
+            if to_mean.any():
+                new[:, columns].addmm_(to_mean, delta)
+        return new, common
 
-    def _decoders(self, rnd):
-        rows = rnd.decoder
+    def _decoders(self, rows):
         delta, layers = rows.delta, rows.layers  # [K, d]
-        if self.attended is not None:
-            self.beta.step(self._beta_slopes(rows))
+        self.beta.step(self._beta_slopes(rows))
         beta = [self.beta.used(owner, len(layers), self.params.beta) for owner in rows.owners]
         beta = delta.new_tensor(np.array(beta))  # [K, L]
         attended = delta.new_empty(delta.shape)
@@ -98,9 +98,9 @@ class FedHCA2(Algorithm):
         """−Σ over the tensors of a layer of ⟨Ã of last round, Δ of this one⟩, for decoders seen in both."""
         last = {owner: k for k, owner in enumerate(self.attended_owners)}
         slopes = {}
-        for k, owner in enumerate(rows.owners):
+        for owner, delta in zip(rows.owners, rows.delta):
             if owner in last:
-                product = self.attended[last[owner]] * rows.delta[k]
+                product = self.attended[last[owner]] * delta
                 by_layer = dict.fromkeys(rows.layers, 0.0)
                 for t in rows.tensors:
                     by_layer[t.layer] -= product[t.start : t.stop].sum().item()
@@ -113,17 +113,39 @@ class FedHCA2(Algorithm):
         return {"alpha": alpha, "beta": beta}
 
     def state_dict(self):
-        owners = [list(o) for o in self.attended_owners]
         return {
             "alpha": self.alpha.state_dict(), "beta": self.beta.state_dict(),
-            "common": self.common, "attended": self.attended, "attended_owners": owners,
+            "common": self.common, "common_clients": list(self.common_clients),
+            "attended": self.attended, "attended_owners": [list(o) for o in self.attended_owners],
         }  # fmt: skip
 
     def load_state_dict(self, state):
         self.alpha.load_state_dict(state["alpha"], int)
         self.beta.load_state_dict(state["beta"], lambda key: Owner(*key))
-        self.common, self.attended = state["common"], state["attended"]
+        self.common, self.common_clients = state["common"], tuple(state["common_clients"])
+        self.attended = state["attended"]
         self.attended_owners = tuple(Owner(*o) for o in state["attended_owners"])
+
+
+def inner_products(rows, probe):
+    """⟨Δ_i, Δ_j⟩ and ⟨Δ_i, probe⟩ (0 without a probe) in one pass, summed in double. [N, N] and [N]."""
+    n = len(rows.after)
+    total = np.zeros((n + 1, n + 1))
+    for columns, x in updates(rows, spare=1):
+        x[n] = 0 if probe is None else probe[columns]
+        total += _inner(x)
+    return total[:n, :n], total[:n, n]
+
+
+def updates(rows, spare=0):
+    """Δ by blocks of columns: (the columns, [N + spare, width] whose first N rows are Δ), the memory reused."""
+    import torch
+
+    n, scratch = len(rows.after), None
+    for a, b in _blocks(rows.after):
+        scratch = rows.after.new_empty(n + spare, b - a) if scratch is None else scratch[:, : b - a]
+        torch.sub(rows.after[:, a:b], rows.before[:, a:b], out=scratch[:n])
+        yield slice(a, b), scratch
 
 
 class HyperWeights:
@@ -140,8 +162,6 @@ class HyperWeights:
     def step(self, slopes: dict) -> None:
         p = self.params
         for key, gradients in slopes.items():
-            if key not in self.weights:
-                continue
             weights, old = self.weights[key], self.momenta.get(key)
             # The clamp passes no gradient outside [0, 1]: there only decay and momentum move a weight.
             gradients = [

@@ -11,3 +11,8 @@ class LocalTraining(Algorithm):
 
     title = "Local"
     paper = "baseline of every paper"
+
+    @classmethod
+    def refuses(cls, params, scenario, federation):
+        if federation.participation < 1:
+            return "nobody takes part in anything, so federation.participation has no meaning"

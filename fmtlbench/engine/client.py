@@ -99,7 +99,7 @@ class Client:
         results = {}
         for name, track in self.tracks.items():
             self.track = name
-            with self._randomness("train", index, name):
+            with self._randomness("train", index):
                 for epoch, trained in enumerate(self.schedule):
                     lr = learning_rate(self.config.train, index * len(self.schedule) + epoch, total)
                     order = stream(self.config.seed, "order", self.party.id, index, epoch)
@@ -172,6 +172,9 @@ class Client:
     def squared_norm(self, kind: str) -> Tensor:
         parameters = self.tracks[self.track].flat.parameters_of((kind,))
         return torch.stack([parameter.square().sum() for parameter in parameters]).sum()
+
+    def size(self, kind: str) -> int:
+        return self.main.flat.counts()[kind]
 
     # -- scoring and saving ------------------------------------------------------------------------------------------
 

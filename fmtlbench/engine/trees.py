@@ -19,6 +19,8 @@ def split_tree(tree: Any, prefix: str = "") -> tuple[dict[str, Tensor], Any]:
         for key, value in tree.items():
             if not isinstance(key, str):
                 raise TypeError(f"state key {key!r} at {prefix or 'the top'} is not text, so JSON would change it")
+            if key == _MARK:
+                raise ValueError(f"state key {key!r} at {prefix or 'the top'} is reserved")
             pairs[key] = split_tree(value, f"{prefix}/{key}" if prefix else key)
         return _collect(pairs.values()), {key: skeleton for key, (_, skeleton) in pairs.items()}
     if isinstance(tree, (list, tuple)):
@@ -43,6 +45,8 @@ def join_tree(tensors: dict[str, Tensor], skeleton: Any) -> Any:
 def _collect(parts) -> dict[str, Tensor]:
     merged: dict[str, Tensor] = {}
     for tensors, _ in parts:
+        if both := merged.keys() & tensors.keys():
+            raise ValueError(f"two tensors of the state are called {min(both)!r}: a key has a slash in it")
         merged.update(tensors)
     return merged
 

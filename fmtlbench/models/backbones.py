@@ -43,13 +43,11 @@ class Encoder(nn.Module):
             raise unknown("backbone", name, BACKBONES, "model.backbone")
         spec = BACKBONES[name]
         self.channels_last, self.stride = spec.channels_last, spec.stride
-        options = dict(spec.options)
+        options = {**spec.options, "drop_path_rate": drop_path}  # always: timm's own default is not 0
         if spec.sized:
             # Windows keep their size on maps smaller than they are: else clients with other image sizes would have
             # encoders of other shapes, which nobody could average.
             options |= {"img_size": size, "always_partition": True}
-        if drop_path:
-            options["drop_path_rate"] = drop_path
         self.body = _create(spec.timm, pretrained, options)
         self.channels: list[int] = self.body.feature_info.channels()
         self.norms = nn.ModuleList(nn.LayerNorm(c) for c in self.channels) if spec.norms else None

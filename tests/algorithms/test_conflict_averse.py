@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+
 from fmtlbench.algorithms._conflict_averse import conflict_averse_coefficients, simplex_weights
 
 

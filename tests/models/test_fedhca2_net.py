@@ -67,6 +67,13 @@ def test_the_encoder_has_the_same_shape_for_any_image_size(backbone):
     assert len(lengths) == 1
 
 
+@pytest.mark.parametrize("drop_path, repeats", [(0.0, True), (0.5, False)])
+def test_drop_path_is_what_the_config_says(drop_path, repeats):
+    model = build_model(ModelConfig("fedhca2", "swin_nano", False, drop_path), (64, 64), {"edge": 1}, seed=0).train()
+    image = torch.ones(4, 3, 64, 64)
+    assert torch.equal(model(image)["edge"], model(image)["edge"]) is repeats
+
+
 def test_building_leaves_the_global_generator_alone():
     torch.manual_seed(0)
     expected = torch.rand(3)

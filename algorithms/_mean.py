@@ -1,0 +1,47 @@
+"""Means of rows, equal or by sample size, over everybody or within groups."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from ..exchange import Party, Rows
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Weighting = Literal["equal", "samples"]
+
+
+def row_weights(rows: Rows, parties: Sequence[Party], weighting: Weighting) -> np.ndarray:
+    """One weight per row: 1, or the training images of the client it comes from. [R]."""
+    if weighting == "equal":
+        return np.ones(len(rows.owners))
+    return np.array([parties[owner.client].samples for owner in rows.owners], dtype=float)
+
+
+def mean_row(rows: Rows, parties: Sequence[Party], weighting: Weighting = "equal") -> Tensor:
+    """The mean over all rows, for every row: one row in memory, seen R times. [R, d]."""
+    after = rows.after
+    if weighting == "equal":
+        mean = after.mean(0)
+    else:
+        weights = row_weights(rows, parties, weighting)
+        mean = after.new_tensor(weights / weights.sum()) @ after
+    return mean.expand_as(after)
+
+
+def group_means(labels: Sequence[Hashable], weights: np.ndarray | None = None) -> np.ndarray:
+    """The matrix that replaces each row by the (weighted) mean of the rows with its label. [R, R]."""
+    same = np.array([[a == b for b in labels] for a in labels], dtype=float)
+    if weights is not None:
+        same *= weights
+    return same / same.sum(1, keepdims=True)
+
+
+def alike(rows: Rows, parties: Sequence[Party]) -> list[Hashable]:
+    """A label per row, equal for clients with the same dataset and the same task set, wherever they stand."""
+    members = [parties[owner.client] for owner in rows.owners]
+    return [(party.dataset, frozenset(party.tasks)) for party in members]

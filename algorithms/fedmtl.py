@@ -1,0 +1,88 @@
+"""FedMTL: nobody's parameters are replaced; a regulariser ties each client's to the mean of everybody's.
+
+Local loss + ρ (‖W‖² + tr(W Ω Wᵀ)), W = [θ_1 … θ_R], Ω = (I − 11ᵀ/R)², through the client's own column. That column
+sees ‖θ‖² + (R−1)/R ‖θ − m‖² plus a constant, m being the mean of the others' parameters: m is all that is sent.
+Smith et al., NeurIPS 2017, arXiv:1705.10467, in FMTL-Bench's form; ρ = 10^−(⌊log10 d⌋ + 2) for d shared parameters is
+its code's. Encoders and decoders have a W each. Clients count alike: Ω has no place for sample weights.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from ..exchange import Owner
+from ..schema import limits
+from ._base import ALGORITHMS, Algorithm
+from ._linear import empty_like, parts
+
+
+@ALGORITHMS.register("fedmtl")
+class FedMTL(Algorithm):
+    """Mean-regularised multi-task learning."""
+
+    title = "FedMTL"
+    paper = "Smith et al., NeurIPS 2017, arXiv:1705.10467"
+    installs = False
+
+    @dataclass(frozen=True)
+    class Params:
+        shared: Literal["all", "encoder"] = "all"
+        rho: float | None = limits(None, low=0, doc="ρ; null = 10^-(⌊log10 d⌋+2); 0 gives local training")
+
+    def __init__(self, params, parties):
+        super().__init__(params, parties)
+        self.rows = {"encoder": len(parties), "decoder": sum(len(party.tasks) for party in parties)}
+        # The sum over everybody's last parameters, and who is in it. What an absent client last sent is what it will
+        # start from (nothing is installed), so a returning one adds its update: the sum is all the server keeps.
+        self.sums = {}  # kind → [d]
+        self.known = {}  # kind → set of owners
+
+    def shared(self, index):
+        return ("encoder", "decoder") if self.params.shared == "all" else ("encoder",)
+
+    def aggregate(self, rnd):
+        return {kind: self._means_of_others(kind, rows) for kind, rows in parts(rnd)}
+
+    def _means_of_others(self, kind, rows):
+        import torch
+
+        known = self.known.setdefault(kind, set())
+        if known <= set(rows.owners):
+            self.sums[kind] = rows.after.sum(0)
+        else:
+            total = self.sums[kind].clone()
+            for owner, before, after in zip(rows.owners, rows.before, rows.after):
+                total += after
+                if owner in known:
+                    total -= before
+            self.sums[kind] = total
+        known.update(rows.owners)
+        if len(known) == 1:
+            return rows.after.clone()  # nobody else: the distance is 0
+        share = 1 / (len(known) - 1)
+        return torch.add(self.sums[kind] * share, rows.after, alpha=-share, out=empty_like(rows.after))
+
+    def local_objective(self, local):
+        if not local.anchored or self.params.rho == 0:
+            return None
+        rho = self.params.rho
+        if rho is None:
+            rho = default_rho(sum(local.size(kind) for kind in self.shared(0)))
+        return rho * sum(
+            local.squared_norm(kind) + (1 - 1 / self.rows[kind]) * local.squared_distance(kind)
+            for kind in local.anchored
+        )
+
+    def state_dict(self):
+        return {"sums": dict(self.sums), "known": {k: [list(o) for o in sorted(v)] for k, v in self.known.items()}}
+
+    def load_state_dict(self, state):
+        self.sums = dict(state["sums"])
+        self.known = {kind: {Owner(*owner) for owner in owners} for kind, owners in state["known"].items()}
+
+
+def default_rho(size):
+    """The public code's ρ for `size` shared parameters: 2 more decimals than `size` has powers of ten."""
+    return 10.0 ** -(math.floor(math.log10(size)) + 2)

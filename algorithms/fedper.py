@@ -1,0 +1,31 @@
+"""FedPer: the encoder is averaged, decoders and heads are personal.
+
+Arivazhagan et al., 2019, arXiv:1912.00818, with everything above the encoder as the personal layers. No options of its
+own; equal weights as in the HC-FMTL papers' tables, `weighting=samples` weights clients by their training images.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ._base import ALGORITHMS, Algorithm
+from ._mean import mean_row
+
+
+@ALGORITHMS.register("fedper")
+class FedPer(Algorithm):
+    """Mean of the encoders; nothing else travels."""
+
+    title = "FedPer"
+    paper = "Arivazhagan et al., 2019, arXiv:1912.00818"
+
+    @dataclass(frozen=True)
+    class Params:
+        weighting: Literal["equal", "samples"] = "equal"
+
+    def shared(self, index):
+        return ("encoder",)
+
+    def aggregate(self, rnd):
+        return {"encoder": mean_row(rnd.encoder, self.parties, self.params.weighting)}

@@ -1,0 +1,40 @@
+"""FedSTA: encoders are averaged every round, decoders of the same task now and then.
+
+Park et al., NeurIPS 2021, arXiv:2111.01338, whose task-specific parts are unified across the clients of a task only
+every so many rounds; here in every `unify_every`-th, by default 10. With more than the run's rounds decoders never
+travel: so FedSTA ran in the FedHCA² supplement, and so it is FedPer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..schema import limits
+from ._base import ALGORITHMS
+from ._linear import mix
+from ._mean import group_means, row_weights
+from .fedper import FedPer
+
+
+@ALGORITHMS.register("fedsta")
+class FedSTA(FedPer):
+    """Mean of the encoders; now and then the mean of the decoders of each task."""
+
+    title = "FedSTA"
+    paper = "Park et al., NeurIPS 2021, arXiv:2111.01338"
+
+    @dataclass(frozen=True)
+    class Params(FedPer.Params):
+        unify_every: int = limits(10, low=1, doc="rounds from one averaging of decoders to the next")
+
+    def shared(self, index):
+        unify = (index + 1) % self.params.unify_every == 0
+        return ("encoder", "decoder") if unify else ("encoder",)
+
+    def aggregate(self, rnd):
+        new = super().aggregate(rnd)
+        if rnd.decoder is not None:
+            tasks = [owner.task for owner in rnd.decoder.owners]
+            weights = row_weights(rnd.decoder, self.parties, self.params.weighting)
+            new["decoder"] = mix(group_means(tasks, weights), rnd.decoder.after)
+        return new

@@ -1,0 +1,116 @@
+"""MaT-FL: clients average their encoder with those it resembles, whatever their tasks.
+
+Cai et al., CVPR Workshops 2023. `variant=cluster` is its code, and what the FedHCA² and FMTL-Bench tables ran: θ_i
+minus the mean θ are clustered (cosine, average linkage) into k = 2, encoders averaged within. `variant=voting` is its
+paper: the last `vote_layers` = 8 layers each vote for the `friends` = 8 clients (itself among them) whose updates
+resemble a client's most; it moves by its friends' updates weighted by similarity, and alike clients then share the
+mean. The paper divides by sums of cosines, which may be 0: negative ones count as 0 here. Similarity decides the
+weights, so weighting by samples has no place here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from ..schema import limits
+from ._base import ALGORITHMS, Algorithm
+from ._linear import centred_gram, cosines, gram, mix, move
+from ._mean import alike, group_means
+
+
+@ALGORITHMS.register("matfl")
+class MaTFL(Algorithm):
+    """Encoders averaged among similar clients."""
+
+    title = "MaT-FL"
+    paper = "Cai et al., CVPR Workshops 2023"
+
+    @dataclass(frozen=True)
+    class Params:
+        variant: Literal["cluster", "voting"] = "cluster"
+        k: int = limits(2, low=1, doc="number of clusters (cluster)")
+        friends: int = limits(8, low=1, doc="K: how many clients to follow, oneself included (voting)")
+        vote_layers: int = limits(8, low=1, doc="how many of the last conv and linear layers vote (voting)")
+
+    def __init__(self, params, parties):
+        super().__init__(params, parties)
+        self.groups = {}  # client id → its cluster's number, or its friends' ids, of the last round
+
+    def shared(self, index):
+        return ("encoder",)
+
+    def aggregate(self, rnd):
+        rows = rnd.encoder
+        return {"encoder": self._cluster(rows) if self.params.variant == "cluster" else self._vote(rows)}
+
+    def _cluster(self, rows):
+        labels = clusters(cosines(centred_gram(rows.after)), self.params.k)
+        self.groups = dict(zip(self._ids(rows), labels))
+        return mix(group_means(labels), rows.after)
+
+    def _vote(self, rows):
+        similar = [
+            cosines(gram(rows.after[:, t.start : t.stop], rows.before[:, t.start : t.stop]))
+            for t in voting_tensors(rows.tensors)[-self.params.vote_layers :]
+        ]
+        weights = friend_weights(np.stack(similar), self.params.friends)
+        ids = self._ids(rows)
+        self.groups = {ids[i]: [ids[j] for j in np.flatnonzero(row)] for i, row in enumerate(weights)}
+        means = group_means(alike(rows, self.parties))
+        return move(rows, means @ weights, means)
+
+    def _ids(self, rows):
+        return [self.parties[owner.client].id for owner in rows.owners]
+
+    def diagnostics(self):
+        return {"groups": dict(self.groups)}
+
+
+def clusters(cosine, k):
+    """Average-linkage clustering of the rows by 1 − cosine into exactly k clusters (or one per row). [R] labels."""
+    n = len(cosine)
+    members = {i: [i] for i in range(n)}
+    if n > k:
+        from scipy.cluster.hierarchy import linkage
+
+        merges = linkage(1 - cosine[np.triu_indices(n, 1)], method="average")
+        for step, (a, b) in enumerate(merges[: n - k, :2].astype(int)):
+            members[n + step] = members.pop(a) + members.pop(b)
+    labels = [0] * n
+    for number, rows in enumerate(sorted(map(sorted, members.values()))):
+        for i in rows:
+            labels[i] = number
+    return labels
+
+
+def friend_weights(cosine, friends):
+    """From the cosines of each layer, [L, R, R]: how far each client follows each other one. [R, R], rows sum to 1."""
+    n = cosine.shape[1]
+    k = min(friends, n)
+    mean, self_first = cosine.mean(0), np.eye(n)
+    votes = np.zeros((n, n))
+    for layer in cosine:
+        for i in range(n):
+            ranking = np.lexsort((-mean[i], -self_first[i], -layer[i]))[:k]
+            votes[i, ranking] += np.arange(k, 0, -1)
+    positive = cosine.clip(min=0)
+    similarity = (positive / positive.sum(2, keepdims=True)).mean(0)
+    weights = np.zeros((n, n))
+    for i in range(n):
+        chosen = np.lexsort((-mean[i], -self_first[i], -votes[i]))[:k]
+        weights[i, chosen] = similarity[i, chosen]
+    return weights / weights.sum(1, keepdims=True)
+
+
+def voting_tensors(tensors):
+    """Weights of convolutions and linear layers, in order. A norm's weight is as long as its bias: not these."""
+    sizes = {t.name: t.stop - t.start for t in tensors}
+    weights = [
+        t
+        for t in tensors
+        if t.name.endswith("weight") and sizes.get(t.name[: -len("weight")] + "bias") != sizes[t.name]
+    ]
+    return weights or list(tensors)

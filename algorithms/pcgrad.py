@@ -1,0 +1,68 @@
+"""PCGrad on updates: each client's update loses what points against another's, and everybody moves by the mean.
+
+For each i, over the others j in random order: if ⟨p_i, Δ_j⟩ < 0, then p_i −= ⟨p_i, Δ_j⟩/‖Δ_j‖² Δ_j; encoders and
+decoders apart. Yu et al., NeurIPS 2020, arXiv:2001.06782. `normalize=true` first scales every Δ to length one, as the
+FMTL-Bench code does, so that the step no longer depends on training. All updates count alike: no sample weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from ..schema import limits
+from ..seeds import stream
+from ._base import ALGORITHMS, Algorithm
+from ._linear import directed, gram, move, parts
+
+
+@ALGORITHMS.register("pcgrad")
+class PCGrad(Algorithm):
+    """Projecting conflicting updates."""
+
+    title = "PCGrad"
+    paper = "Yu et al., NeurIPS 2020, arXiv:2001.06782"
+
+    @dataclass(frozen=True)
+    class Params:
+        shared: Literal["all", "encoder"] = "all"
+        normalize: bool = False  # true: unit-length updates, as in the FMTL-Bench code
+        order_seed: int = limits(0, low=0, doc="seed of the orders of projection")
+
+    def shared(self, index):
+        return ("encoder", "decoder") if self.params.shared == "all" else ("encoder",)
+
+    def aggregate(self, rnd):
+        return {kind: move(rows, self._coefficients(rnd.index, kind, rows)) for kind, rows in parts(rnd)}
+
+    def _coefficients(self, index, kind, rows):
+        """The mean of the projected updates, as coefficients of the updates. [R]."""
+        g = gram(rows.after, rows.before)
+        length = np.where(directed(g), np.sqrt(np.diag(g).clip(0)), np.inf)
+        if self.params.normalize:
+            g = g / length / length[:, None]
+        # Orders are drawn over sorted owners: who stands where in the matrix makes no difference.
+        ranks = sorted(range(len(g)), key=lambda k: (rows.owners[k].client, rows.owners[k].task or ""))
+        orders = np.array([self._order(index, kind, i, len(g)) for i in range(len(g))])
+        u = np.empty(len(g))
+        u[ranks] = project(g[np.ix_(ranks, ranks)], orders)
+        return u / length if self.params.normalize else u
+
+    def _order(self, index, kind, i, n):
+        """In which order update i meets the other n − 1."""
+        others = np.delete(np.arange(n), i)
+        return stream(self.params.order_seed, "pcgrad", index, kind, i).permutation(others)
+
+
+def project(gram, orders):
+    """Mean over i of p_i, each p_i projected along row i of `orders`; on coefficients alone. [R]."""
+    n = len(gram)
+    p = np.eye(n)  # p_i = Σ_k p[i, k] Δ_k
+    alive, everyone = directed(gram), np.arange(n)
+    for j in orders.T if n > 1 else ():  # every i meets its next j at once
+        inner = (p * gram[j]).sum(1)
+        conflict = (inner < 0) & alive[j]
+        p[everyone[conflict], j[conflict]] -= inner[conflict] / gram[j, j][conflict]
+    return p.mean(0)

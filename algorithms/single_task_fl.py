@@ -1,0 +1,24 @@
+"""Single-task FL: clients average their encoder only with those who have the same dataset and the same task set.
+
+The baseline of Cai et al., CVPR Workshops 2023 (MaT-FL), for hetero-client federations: a client unlike all others
+trains alone. Equal weights as there; `weighting=samples` weights clients by their training images.
+"""
+
+from __future__ import annotations
+
+from ._base import ALGORITHMS
+from ._linear import mix
+from ._mean import alike, group_means, row_weights
+from .fedper import FedPer
+
+
+@ALGORITHMS.register("single_task_fl")
+class SingleTaskFL(FedPer):
+    """Mean of the encoders of alike clients."""
+
+    title = "Single-task FL"
+    paper = "baseline of Cai et al., CVPR Workshops 2023"
+
+    def aggregate(self, rnd):
+        weights = row_weights(rnd.encoder, self.parties, self.params.weighting)
+        return {"encoder": mix(group_means(alike(rnd.encoder, self.parties), weights), rnd.encoder.after)}

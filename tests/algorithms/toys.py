@@ -1,0 +1,96 @@
+"""Small federations and a stand-in for the client side, for tests of methods."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from fmtlbench.algorithms import ALGORITHMS
+from fmtlbench.exchange import Owner, Party, Round, Rows, TensorSlice
+
+TASKS = ("depth", "edge", "normals", "semseg")
+# Two voting layers, a norm between them; decoders have two layers.
+ENCODER = (("a.weight", 12), ("n.weight", 3), ("n.bias", 3), ("b.weight", 18), ("b.bias", 3))
+DECODER = (("fuse.weight", 10), ("fuse.bias", 2), ("out.weight", 6))
+
+
+def layout(sizes):
+    tensors, start = [], 0
+    for name, size in sizes:
+        tensors.append(TensorSlice(name, name.partition(".")[0], start, start + size))
+        start += size
+    return tuple(tensors)
+
+
+def make_parties(task_sets, datasets=("nyud", "pascal")):
+    return tuple(
+        Party(i, f"c{i}", datasets[i % len(datasets)], tuple(tasks), 10 * (i + 1)) for i, tasks in enumerate(task_sets)
+    )
+
+
+def make_round(parties, seed=0, index=0, step=0.1, alike=False, updates=None):
+    """A round of random parameters. `updates` = (encoder Δ, decoder Δ) replaces the random updates."""
+    rng = np.random.default_rng(seed)
+    encoders = [Owner(party.index) for party in parties]
+    decoders = [Owner(party.index, task) for party in parties for task in party.tasks]
+    made = {}
+    for k, (kind, owners, sizes) in enumerate((("encoder", encoders, ENCODER), ("decoder", decoders, DECODER))):
+        shape = (len(owners), sum(size for _, size in sizes))
+        before = rng.normal(size=shape)
+        if alike:
+            before[:] = before[0]
+        delta = step * rng.normal(size=shape) if updates is None else np.broadcast_to(updates[k], shape)
+        before = torch.from_numpy(before.astype(np.float32))
+        after = before + torch.from_numpy(delta.astype(np.float32))
+        made[kind] = Rows(tuple(owners), before, after, layout(sizes))
+    return Round(index, tuple(parties), **made)
+
+
+def of(rnd, method):
+    """The round as the engine would hand it to `method`: only what travels."""
+    shared = method.shared(rnd.index)
+    return Round(rnd.index, rnd.parties, **{kind: getattr(rnd, kind) for kind in shared})
+
+
+def make(name, parties, **options):
+    cls = ALGORITHMS[name]
+    return cls(cls.Params(**options), parties)
+
+
+def aggregate(name, rnd, **options):
+    method = make(name, rnd.parties, **options)
+    with torch.no_grad():
+        return method.aggregate(of(rnd, method))
+
+
+def reorder(rnd, order):
+    """The same round with its clients' rows in another order."""
+    made = {}
+    for kind in ("encoder", "decoder"):
+        rows = getattr(rnd, kind)
+        index = [k for i in order for k, owner in enumerate(rows.owners) if owner.client == i]
+        owners = tuple(rows.owners[k] for k in index)
+        made[kind] = Rows(owners, rows.before[index], rows.after[index], rows.tensors), index
+    return Round(rnd.index, rnd.parties, **{k: rows for k, (rows, _) in made.items()}), {
+        k: index for k, (_, index) in made.items()
+    }
+
+
+class FakeLocal:
+    """The client's side of a local objective: live tensors and anchors, a list per kind."""
+
+    def __init__(self, live, anchor, track="main"):
+        self.live, self.anchor, self.track = live, anchor, track
+
+    @property
+    def anchored(self):
+        return tuple(self.anchor)
+
+    def squared_distance(self, kind):
+        return sum((p - a).square().sum() for p, a in zip(self.live[kind], self.anchor[kind], strict=True))
+
+    def squared_norm(self, kind):
+        return sum(p.square().sum() for p in self.live[kind])
+
+    def size(self, kind):
+        return sum(p.numel() for p in self.live[kind])

@@ -1,0 +1,161 @@
+"""Every registered method end to end: it runs, its bytes follow from its definition, it resumes bit for bit."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import signal
+
+import pytest
+from conftest import TINY
+from test_run import after
+
+import fmtlbench
+from fmtlbench.algorithms import ALGORITHMS
+from fmtlbench.engine import run as engine_run
+from fmtlbench.errors import UsageError
+
+TRIO = """\
+description: one single-task, one two-task and one four-task client
+paper: none
+version: 1
+clients:
+  - {dataset: nyud, tasks: [depth, edge, normals, semseg], id: four}
+  - {dataset: pascal, tasks: [sal], id: one}
+  - {dataset: pascal, tasks: [normals, edge], id: two}
+"""
+
+# What travels each way in a round, by definition; FedSTA's decoders only in rounds that `unify_every` divides.
+TRAVELS = {
+    "local": (),
+    "single_task_fl": ("encoder",),
+    "fedavg": ("encoder", "decoder"),
+    "fedprox": ("encoder", "decoder"),
+    "fedper": ("encoder",),
+    "fedrep": ("encoder",),
+    "fedbabu": ("encoder",),
+    "fedsta": ("encoder",),
+    "ditto": ("encoder", "decoder"),
+    "fedamp": ("encoder", "decoder"),
+    "pcgrad": ("encoder", "decoder"),
+    "cagrad": ("encoder", "decoder"),
+    "fedmtl": ("encoder", "decoder"),
+    "matfl": ("encoder",),
+    "fedhca2": ("encoder", "decoder"),
+}
+
+
+@pytest.fixture
+def trio_run(tmp_path):
+    """Three clients with one, two and four tasks, two rounds."""
+    path = tmp_path / "trio.yml"
+    path.write_text(TRIO)
+
+    def run(algo, **given):
+        arguments = {"scenario": str(path), "rounds": 2, "out": tmp_path / "runs", "device": "cpu", **TINY}
+        return fmtlbench.run(algo, **{**arguments, "data.size": {"pascal": [32, 32], "nyud": [32, 32]}, **given})
+
+    return run
+
+
+def rows_of(result):
+    return [json.loads(line) for line in (result.folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_every_method_is_in_the_table_of_what_travels():
+    assert set(TRAVELS) == set(ALGORITHMS)
+
+
+@pytest.mark.parametrize("algo", sorted(TRAVELS))
+def test_runs_and_its_bytes_equal_its_definition(trio_run, algo):
+    result = trio_run(algo)
+    clients = result.summary["clients"]
+    assert [c["id"] for c in clients] == ["four", "one", "two"]
+    sizes = {kind: sum(c["parameters"][kind] for c in clients) for kind in ("encoder", "decoder")}
+    expected = sum(sizes[kind] for kind in TRAVELS[algo]) * 4
+    assert [(r["bytes_up"], r["bytes_down"]) for r in rows_of(result)] == [(expected, expected)] * 2
+    assert all(record["value"] is not None for record in result.scores)
+    assert len(result.scores) == 7
+
+
+def test_fedsta_decoders_travel_when_they_are_unified(trio_run):
+    result = trio_run("fedsta", **{"algo.unify_every": 2})
+    decoders = sum(c["parameters"]["decoder"] for c in result.summary["clients"]) * 4
+    first, second = rows_of(result)
+    assert second["bytes_up"] - first["bytes_up"] == decoders
+
+
+@pytest.mark.parametrize("algo", ["fedavg", "fedprox", "ditto", "fedamp", "pcgrad", "cagrad", "fedmtl"])
+def test_the_encoder_only_variant_sends_encoders_only(trio_run, algo):
+    result = trio_run(algo, **{"algo.shared": "encoder"})
+    encoders = sum(c["parameters"]["encoder"] for c in result.summary["clients"]) * 4
+    assert {r["bytes_up"] for r in rows_of(result)} == {encoders}
+
+
+@pytest.mark.parametrize("algo", sorted(TRAVELS))
+def test_killed_after_a_round_and_resumed_equals_uninterrupted(trio_run, tmp_path, algo):
+    """Whatever a method carries from round to round (tracks, anchors, hyper weights, sums) is in the checkpoint."""
+    options = {"rounds": 3, "algo.lam": 0.5} if algo in ("ditto", "fedamp") else {"rounds": 3}
+
+    def doomed():
+        engine_run.save_checkpoint = after(3, engine_run.save_checkpoint)
+        trio_run(algo, out=tmp_path / "killed", **options)
+
+    child = multiprocessing.get_context("fork").Process(target=doomed)
+    child.start()
+    child.join(120)
+    assert child.exitcode == -signal.SIGKILL
+    resumed = trio_run(algo, out=tmp_path / "killed", **options)
+    whole = trio_run(algo, out=tmp_path / "whole", **options)
+    assert (resumed.folder / "metrics.jsonl").read_bytes() == (whole.folder / "metrics.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize("algo", sorted(set(TRAVELS) - {"local"}))
+def test_partial_participation_is_seeded_and_absent_clients_keep_still(trio_run, tmp_path, algo):
+    share = {"federation.participation": 0.67, "rounds": 3}
+    result = trio_run(algo, **share)
+    again = trio_run(algo, out=tmp_path / "again", **share)
+    rows = rows_of(result)
+    assert rows == rows_of(again)
+    assert all(len(row["present"]) == 2 and set(row["losses"]) == set(row["present"]) for row in rows)
+    assert len({tuple(row["present"]) for row in rows}) > 1
+    whole = trio_run(algo, rounds=3).summary["bytes_up"]
+    assert 0 < result.summary["bytes_up"] < whole
+
+
+def test_participation_has_no_meaning_for_local(trio_run):
+    with pytest.raises(UsageError, match="local on trio: nobody takes part in anything"):
+        trio_run("local", **{"federation.participation": 0.5})
+
+
+@pytest.mark.parametrize("algo, option", [("fedprox", "mu"), ("ditto", "lam"), ("fedamp", "lam"), ("fedmtl", "rho")])
+def test_a_regulariser_changes_training_and_zero_takes_it_away(trio_run, algo, option):
+    extra = {"algo.sigma": 1e4} if algo == "fedamp" else {}
+    strong, none = (rows_of(trio_run(algo, **{f"algo.{option}": value, **extra})) for value in (5.0, 0.0))
+    assert strong[-1]["losses"] != none[-1]["losses"]
+    plain = rows_of(trio_run("fedavg" if algo == "fedprox" else "local"))
+    assert none[-1]["losses"] == plain[-1]["losses"]
+
+
+def test_ditto_scores_the_personal_track(trio_run):
+    scores = [r["value"] for r in trio_run("ditto", **{"algo.lam": 0.0}).scores]
+    assert scores == [r["value"] for r in trio_run("local").scores]
+    assert scores != [r["value"] for r in trio_run("fedavg").scores]
+
+
+def test_fedbabu_finetunes_a_copy(trio_run):
+    with_tuning, without = trio_run("fedbabu"), trio_run("fedbabu", **{"algo.finetune_epochs": 0})
+    assert [r["value"] for r in with_tuning.scores] != [r["value"] for r in without.scores]
+    # scoring leaves no trace in training
+    assert [r["losses"] for r in rows_of(with_tuning)] == [r["losses"] for r in rows_of(without)]
+
+
+def test_frozen_blocks_do_not_move(trio_run):
+    from fmtlbench.engine.checkpoint import load_checkpoint
+
+    for algo, options, frozen in (("fedbabu", {}, "head"), ("fedrep", {"algo.head_epochs": 0}, "head")):
+        result = trio_run(algo, **options)
+        first, last = (load_checkpoint(result.folder / "checkpoint", r)["client-001"]["main"] for r in (1, 2))
+        heads = result.summary["clients"][1]["parameters"][frozen]
+        assert (first["vector"][-heads:] == last["vector"][-heads:]).all()
+        assert not (first["vector"][:1000] == last["vector"][:1000]).all()

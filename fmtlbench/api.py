@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import numbers
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +19,8 @@ if TYPE_CHECKING:
 
 
 def run(
-    algo: str,
-    scenario: str,
+    algo: str | Path,
+    scenario: str | Path,
     preset: str = "nano",
     seed: int = 0,
     rounds: int | None = None,
@@ -48,11 +50,23 @@ def run(
         UsageError: The request makes no sense; nothing was touched.
         FmtlbenchError: The run failed; what it had finished is kept, and the same call goes on from there.
     """
+    return launch(algo, scenario, preset, seed, rounds, device, data_root, out, fresh, progress, overrides)
+
+
+def launch(
+    algo: str | Path, scenario: str | Path, preset: str, seed: int, rounds: int | None, device: str,
+    data_root: str | Path | None, out: str | Path, fresh: bool, progress: Quiet | None, overrides: Mapping[str, Any],
+) -> RunResult:  # fmt: skip
+    """`run` with the overrides as a mapping, so that none can collide with an argument."""
     if not re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", device):
         raise UsageError(f"--device {device}: expected auto, cpu, cuda, cuda:<number> or mps")
     if rounds is not None:
+        if not isinstance(rounds, numbers.Integral) or isinstance(rounds, bool) or rounds < 1:
+            raise UsageError(f"--rounds {rounds}: expected a whole number, 1 or more")
+        if "federation.rounds" in overrides:
+            raise UsageError(f"--rounds {rounds}: federation.rounds is set too; give one of them")
         overrides = {**overrides, "federation.rounds": rounds}
-    config = resolve(algo, scenario, preset, seed, overrides=overrides)
+    config = resolve(str(algo), str(scenario), preset, seed, overrides=overrides)
     if data_root is not None and config.data.source == "synth":
         raise UsageError(f"--data-root {data_root}: preset {preset!r} uses the embedded data; --set data.source=real?")
     chosen = _pick_device(device)

@@ -203,8 +203,8 @@ def _check_method(method: Any) -> type[Algorithm]:
     if not (isinstance(method, type) and issubclass(method, Algorithm)):
         raise UsageError(f"--algo: {method.__qualname__} is not a subclass of fmtlbench.algorithms.Algorithm")
     for name in ("title", "paper"):
-        if not hasattr(method, name):
-            raise UsageError(f"--algo: {method.__qualname__} has no {name}; add {name} = \"…\" to the class")
+        if name not in vars(method):  # inherited ones would label its rows as its parent's
+            raise UsageError(f'--algo: {method.__qualname__} has no {name} of its own; add {name} = "…" to the class')
     if not dataclasses.is_dataclass(method.Params):
         raise UsageError(f"--algo: {method.__qualname__}.Params is not a dataclass; add @dataclass(frozen=True)")
     return method
@@ -260,6 +260,9 @@ def _cross_check(config: RunConfig, origins: Mapping[str, str]) -> None:
     def complain(key: str, message: str) -> UsageError:
         return UsageError(f"{locate(key, origins) or config.preset}: {key}: {message}")
 
+    for key, floor in (("train.min_lr", config.train.min_lr), ("train.warmup_lr", config.train.warmup_lr)):
+        if floor > config.train.lr:
+            raise complain(key, f"{floor:g} is above train.lr={config.train.lr:g}, so the rate would not fall to it")
     domains = {spec.dataset for spec in config.scenario.parties()}
     needed = {"train.local_epochs": config.train.local_epochs, "data.size": config.data.size}
     if config.data.source == "synth":

@@ -54,15 +54,17 @@ class JsonLines(Quiet):
 class Bars(Quiet):
     """A bar for the whole run and one for the round at hand, with the losses of the client that trains."""
 
-    def __init__(self) -> None:
+    def __init__(self, console: Any = None) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
         from rich.progress import TimeRemainingColumn as Eta
 
-        self.console = Console(stderr=True)
+        self.console = console or Console(stderr=True)
+        # Names and paths come from users: "[x]" in them is text, not markup.
+        self.plain = {"highlight": False, "markup": False, "emoji": False}
         self.bars = Progress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), Eta(),
-            TextColumn("{task.fields[detail]}"), console=self.console, transient=True,
+            TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+            Eta(), TextColumn("{task.fields[detail]}", markup=False), console=self.console, transient=True,
         )  # fmt: skip
         self.tasks: dict[str, Any] = {}
         self.shown = 0.0
@@ -98,12 +100,12 @@ class Bars(Quiet):
         scores = [r for r in row.get("scores", ()) if r["primary"] and r["value"] is not None]
         if scores:
             text = "  ".join(f"{r['client']} {r['task']} {r['metric']} {r['value']:.4g}" for r in scores)
-            self.console.print(f"round {row['round']}: {text}", style="dim", highlight=False)
+            self.console.print(f"round {row['round']}: {text}", style="dim", **self.plain)
         if self.round < self.rounds:
             self._name_round()
 
     def note(self, message):
-        self.console.print(message, style="yellow", highlight=False)
+        self.console.print(message, style="yellow", **self.plain)
 
     def end(self):
         self.bars.stop()

@@ -70,21 +70,27 @@ class Registry(Mapping[str, Any]):
         spec = importlib.util.spec_from_file_location(f"fmtlbench_user_{path.stem}", path)
         module = importlib.util.module_from_spec(spec)
         before = dict(self._items)
-        # The file may have been read before and edited since: it may use its own names again.
-        self._items = {k: v for k, v in before.items() if v.__module__ != spec.name}
         sys.modules[spec.name] = module
         try:
             _execute(module, path)
             new = [v for v in self._items.values() if v.__module__ == spec.name]
-            if len(new) != 1:
-                raise UsageError(f"{path} registers {len(new)} {self.kind}s, expected exactly one")
-        except BaseException:
-            self._items = before
-            raise
+        finally:
+            self._items = before  # a file is found by its path only: edited or copied, it may use its name again
+        if len(new) != 1:
+            raise UsageError(f"{path} registers {len(new)} {self.kind}s, expected exactly one")
         return new[0]
 
     def __getitem__(self, name: str) -> Any:
         return self.resolve(name)
+
+    # An unknown name is a LookupError with advice, not the KeyError that Mapping's own versions of these wait for.
+    def __contains__(self, name: object) -> bool:
+        self.load()
+        return name in self._items
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.load()
+        return self._items.get(name, default)
 
     def __iter__(self) -> Iterator[str]:
         self.load()
@@ -106,9 +112,11 @@ def _execute(module: Any, path: Path) -> None:
     except FmtlbenchError:
         raise
     except SyntaxError as error:
-        raise UsageError(f"{error.filename or path}:{error.lineno}: {error.msg}") from None
+        file = path if error.filename in (module.__file__, None) else error.filename
+        raise UsageError(f"{file}:{error.lineno}: {error.msg}") from None
     except Exception as error:
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == module.__file__]
         where = f"{path}:{lines[-1]}" if lines else str(path)
         reason = " ".join(str(error).split())
         raise UsageError(f"{where}: {type(error).__name__}: {reason}") from error

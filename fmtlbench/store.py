@@ -34,10 +34,15 @@ class RunStore:
     """One run's folder."""
 
     def __init__(self, out: Path, config: RunConfig) -> None:
-        self.config = config
-        self.folder = Path(out) / config.folder()
+        self.config, self.out = config, Path(out)
+        self.folder = self.out / config.folder()
         self.checkpoints = self.folder / "checkpoint"
         self._lock = None
+
+    def check(self) -> None:
+        """Find out early that the output folder cannot be had."""
+        with self.writing("create the run folder"):
+            self.out.mkdir(parents=True, exist_ok=True)
 
     @contextmanager
     def opened(self, fresh: bool = False) -> Iterator[RunStore]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -17,7 +18,7 @@ class Group:
 
     dataset: str
     tasks: tuple[str, ...]
-    count: int = limits(1, low=1)
+    count: int = limits(1, low=1, high=100_000)
     id: str | None = None
 
 
@@ -76,6 +77,9 @@ def check_scenario(scenario: Scenario, origins: Mapping[str, str], path: str = "
         raise complain("clients", "a scenario needs at least one client")
     if not scenario.evaluation:
         raise complain("evaluation", "expected global, personal or both")
+    for split, times in Counter(scenario.evaluation).items():
+        if times > 1:
+            raise complain("evaluation", f"{split!r} is listed twice")
     for i, group in enumerate(scenario.clients):
         if group.dataset not in DOMAINS:
             raise complain(f"clients.{i}.dataset", f"no dataset {group.dataset!r}; {nearest(group.dataset, DOMAINS)}")
@@ -89,10 +93,6 @@ def check_scenario(scenario: Scenario, origins: Mapping[str, str], path: str = "
                 )
             if task in group.tasks[:j]:
                 raise complain(f"clients.{i}.tasks.{j}", f"task {task!r} is listed twice")
-    ids = [spec.id for spec in scenario.parties()]
-    for name in ids:
-        if ids.count(name) > 1:
-            raise complain(
-                "clients", f"{ids.count(name)} clients are called {name!r}; give each group an id or a count"
-            )
-    return scenario
+    for name, times in Counter(spec.id for spec in scenario.parties()).items():
+        if times > 1:
+            raise complain("clients", f"{times} clients are called {name!r}; give each group an id or a count")

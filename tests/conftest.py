@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -54,6 +55,12 @@ def scenario_file(tmp_path_factory) -> str:
     path = tmp_path_factory.mktemp("scenario") / "duo.yml"
     path.write_text(SCENARIO)
     return str(path)
+
+
+@pytest.fixture(scope="session")
+def tiny_flags() -> list[str]:
+    """TINY as the command line takes it."""
+    return [word for key, value in TINY.items() for word in ("--set", f"{key}={json.dumps(value)}")]
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 import torch
+
 from fmtlbench.losses import LOSSES, task_loss
 from fmtlbench.tasks import TASKS
 

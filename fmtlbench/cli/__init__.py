@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -27,9 +29,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 0: done. 1: it failed. 2: wrong usage."""
     from ..errors import FmtlbenchError, UsageError
 
-    args = build_parser().parse_args(argv)
+    _print_anything()
     try:
-        return args.func(args) or 0
+        args = build_parser().parse_args(argv)
+        code = args.func(args) or 0
+        sys.stdout.flush()
+        return code
     except UsageError as error:
         print(f"fmtlbench: {error}", file=sys.stderr)
         return 2
@@ -40,8 +45,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("fmtlbench: interrupted; the same command goes on from the last complete round", file=sys.stderr)
         return 1
     except BrokenPipeError:  # `fmtlbench list | head`
-        sys.stderr.close()
+        _drop_stdout()
         return 0
+    except OSError as error:  # a disk or a permission, not a bug
+        _drop_stdout()
+        print(f"fmtlbench: {error}", file=sys.stderr)
+        return 1
+
+
+def _print_anything() -> None:
+    """A stream that knows no α or ↑ shows a question mark instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+
+
+def _drop_stdout() -> None:
+    """Nobody can take the rest; without this Python would try once more on exit and complain."""
+    with contextlib.suppress(OSError, ValueError):  # stdout may have been replaced by something without a file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Version(argparse.Action):

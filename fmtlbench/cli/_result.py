@@ -32,12 +32,15 @@ def _rows(result: RunResult) -> list[tuple[str, ...]]:
 
 def _print_table(result: RunResult) -> None:
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     s = result.summary
     table = Table(
-        title=f"{s['title']} on {s['scenario']} · preset {s['preset']} · {s['data']} data · "
-        f"seed {s['seed']} · {s['rounds']} rounds",
+        title=escape(
+            f"{s['title']} on {s['scenario']} · preset {s['preset']} · {s['data']} data · "
+            f"seed {s['seed']} · {s['rounds']} rounds"
+        ),
         caption="value: last round, on the named split · trivial: best constant prediction for those images",
     )
     for name in ("client", "split", "task", "metric"):
@@ -49,12 +52,13 @@ def _print_table(result: RunResult) -> None:
         if last not in (None, client):
             table.add_section()
         arrow = "↑" if better == "up" else "↓"
-        table.add_row(client if client != last else "", split, TASKS[task].title, f"{metric} {arrow}", value, trivial)
+        name = escape(client) if client != last else ""
+        table.add_row(name, split, TASKS[task].title, f"{metric} {arrow}", value, trivial)
         last = client
     console = Console(width=None if Console().is_terminal else 120)
     console.print(table)
     note = "finished before, shown again (--fresh repeats it)" if result.reused else "done"
-    console.print(f"{note}: {result.folder}", highlight=False, soft_wrap=True)
+    console.print(f"{note}: {result.folder}", highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 def _number(value: float | None, unit: str) -> str:

@@ -16,12 +16,13 @@ def print_records(records: list[dict[str, Any]], title: str = "") -> None:
             print("\t".join(str(value) for value in record.values()))
         return
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", show_edge=False)
     for name in records[0] if records else ():
         table.add_column(name, no_wrap=name == "name", style="bold" if name == "name" else None)
     for record in records:
-        table.add_row(*(str(value) for value in record.values()))
+        table.add_row(*(escape(str(value)) for value in record.values()))
     Console().print(table)
     print()

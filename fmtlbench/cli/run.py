@@ -49,15 +49,21 @@ def main(args: argparse.Namespace) -> int:
 
     overrides = parse_overrides(args.assignments)
 
-    from ..api import run
+    from ..api import launch
     from ..progress import Bars, JsonLines
     from ._result import print_result
 
     terminal = sys.stdout.isatty()
-    result = run(
-        args.algo, args.scenario, args.preset, args.seed, args.rounds, args.device, args.data_root, args.out,
-        args.fresh, Bars() if terminal else JsonLines(), **overrides,
-    )  # fmt: skip
+    progress = Bars() if terminal else JsonLines()
+    try:
+        result = launch(
+            args.algo, args.scenario, args.preset, args.seed, args.rounds, args.device, args.data_root, args.out,
+            args.fresh, progress, overrides,
+        )  # fmt: skip
+    finally:
+        progress.end()
     choice = args.format if args.format != "auto" else ("table" if terminal else "tsv")
+    if result.reused and choice != "table":  # the table says so itself
+        progress.note(f"finished before, shown again (--fresh repeats it): {result.folder}")
     print_result(result, choice)
     return 0

@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import inspect
 import json
+import types
 import typing
 
 
@@ -36,7 +37,7 @@ def show_scenario(args: argparse.Namespace) -> int:
         images = samples[spec.dataset] // sharing if spec.dataset in samples else "–"
         clients.append(
             {"client": spec.id, "dataset": spec.dataset, "tasks": ", ".join(spec.tasks),
-             "share of the images": share, f"images ({args.preset})": images}
+             "share": share, "images": images}
         )  # fmt: skip
     if args.json:
         print(json.dumps({**plain(scenario), "parties": clients}, indent=2, ensure_ascii=False))
@@ -44,7 +45,10 @@ def show_scenario(args: argparse.Namespace) -> int:
     from ._tables import print_records
 
     print(f"{scenario.name} (version {scenario.version}): {scenario.description}")
-    print(f"{scenario.paper} · partition: {scenario.partition.kind} · judged on: {', '.join(scenario.evaluation)}")
+    print(
+        f"{scenario.paper} · partition: {scenario.partition.kind} · judged on: {', '.join(scenario.evaluation)} "
+        f"· images as in preset {args.preset}"
+    )
     print_records(clients)
     return 0
 
@@ -57,7 +61,7 @@ def show_algorithm(args: argparse.Namespace) -> int:
     options = [
         {
             "option": f"algo.{f.name}",
-            "default": f.default,
+            "default": _default(f),
             "type": _type(hints[f.name]),
             "meaning": f.metadata.get("doc", ""),
         }
@@ -72,12 +76,28 @@ def show_algorithm(args: argparse.Namespace) -> int:
 
     print(f"{method.name}: {method.title}\npaper: {method.paper}\n\n{text}\n")
     if options:
-        print_records(options)
+        print_records([{**option, "default": _as_typed(option["default"])} for option in options])
     else:
         print("no options")
     return 0
 
 
+def _default(field: dataclasses.Field) -> typing.Any:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return "required" if field.default is dataclasses.MISSING else field.default
+
+
+def _as_typed(value: typing.Any) -> str:
+    """As --set takes it: null and true, not None and True."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
 def _type(hint: typing.Any) -> str:
-    choices = typing.get_args(hint)
-    return " | ".join(map(str, choices)) if choices else getattr(hint, "__name__", str(hint))
+    if hint is type(None):
+        return "null"
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return " | ".join(map(_type, typing.get_args(hint)))
+    if typing.get_origin(hint) is typing.Literal:
+        return " | ".join(map(str, typing.get_args(hint)))
+    return str(hint) if typing.get_args(hint) else getattr(hint, "__name__", str(hint))

@@ -12,6 +12,7 @@ import torch
 from ..algorithms import ALGORITHMS, Algorithm
 from ..config import RunConfig
 from ..data.views import ClientData, parties
+from ..errors import FmtlbenchError
 from ..exchange import Round, Rows
 from ..schema import build
 from ..seeds import stream
@@ -93,12 +94,20 @@ class Federation:
     def _scatter(self, rows: dict[str, Rows], new: dict[str, torch.Tensor]) -> None:
         replies: dict[int, dict[str, list[torch.Tensor]]] = {}
         for kind, values in new.items():
-            if values.shape != rows[kind].after.shape:
-                expected = tuple(rows[kind].after.shape)
-                raise ValueError(f"{self.algorithm.name}: {kind} rows {tuple(values.shape)}, expected {expected}")
+            self._check_reply(kind, values, rows)
             for owner, value in zip(rows[kind].owners, values):
                 replies.setdefault(owner.client, {}).setdefault(kind, []).append(value)
         self.executor.send("download", replies)
+
+    def _check_reply(self, kind: str, values: Any, rows: dict[str, Rows]) -> None:
+        """A method somebody is still writing gets one clear line."""
+        who = f"{self.algorithm.name}.aggregate"
+        if kind not in rows:
+            raise FmtlbenchError(f"{who} returned {kind!r}, but only {', '.join(rows)} travelled in this round")
+        expected = tuple(rows[kind].after.shape)
+        if not isinstance(values, torch.Tensor) or tuple(values.shape) != expected:
+            came = tuple(values.shape) if isinstance(values, torch.Tensor) else type(values).__name__
+            raise FmtlbenchError(f"{who} returned {came} for {kind!r}, expected a tensor of shape {expected}")
 
     @contextmanager
     def _phase(self, name: str):

@@ -33,24 +33,31 @@ def execute(
     if not fresh and (summary := store.summary()) is not None:
         return RunResult(store.folder, summary, reused=True)
     check_amp(config.train.amp, device)
-    with store.opened(fresh), _settings(config, device):
+    store.check()
+    with _settings(config, device):
+        # Everything that can refuse does so before the run folder is touched.
         datasets = _open_datasets(config, data_root, progress)
-        data = client_data(config, datasets)
-        federation = Federation(config, data, device)
-        done = _resume(store, federation, progress)
-        fingerprints = {f"{domain}/{split}": d.fingerprint for (domain, split), d in datasets.items()}
-        _write_manifest(store, device, done, fingerprints, progress)
-        progress.begin(config.federation.rounds, done, sum(c.steps_per_round for c in federation.clients))
-        try:
-            told: set[str] = set()
-            for index in range(done, config.federation.rounds):
-                row = _one_round(store, federation, index, progress)
-                for note in set(row.get("notes", ())) - told:
-                    told.add(note)
-                    progress.note(f"{federation.algorithm.name}, round {row['round']}: {note}")
-        finally:
-            progress.end()
-        return _finish(store, federation, fingerprints)
+        federation = Federation(config, client_data(config, datasets), device)
+        with store.opened(fresh):
+            return _run(store, federation, datasets, device, progress)
+
+
+def _run(store: RunStore, federation: Federation, datasets: dict, device: torch.device, progress: Quiet) -> RunResult:
+    config = store.config
+    done = _resume(store, federation, progress)
+    fingerprints = {f"{domain}/{split}": d.fingerprint for (domain, split), d in datasets.items()}
+    _write_manifest(store, device, done, fingerprints, progress)
+    progress.begin(config.federation.rounds, done, sum(c.steps_per_round for c in federation.clients))
+    try:
+        told: set[str] = set()
+        for index in range(done, config.federation.rounds):
+            row = _one_round(store, federation, index, progress)
+            for note in set(row.get("notes", ())) - told:
+                told.add(note)
+                progress.note(f"{federation.algorithm.name}, round {row['round']}: {note}")
+    finally:
+        progress.end()
+    return _finish(store, federation, fingerprints)
 
 
 def _open_datasets(config: RunConfig, data_root: Path | None, progress: Quiet) -> dict[tuple[str, str], Any]:

@@ -232,3 +232,41 @@ class Notes:
 
     def __getattr__(self, name):
         return lambda *args: None
+
+
+@pytest.mark.parametrize(
+    "overrides, message",
+    [
+        ({"model.backbone": "swin_nan"}, "no backbone 'swin_nan'; did you mean 'swin_nano'"),
+        ({"data.size.nyud": [40, 32]}, "multiples of 32"),
+        ({"data.train_samples.pascal": 1}, "too few to hold some out"),
+    ],
+)
+def test_a_refusal_leaves_no_run_folder(tiny_run, tmp_path, overrides, message):
+    with pytest.raises(FmtlbenchError, match=message):
+        tiny_run(**overrides)
+    assert not list((tmp_path / "runs").rglob("*"))
+
+
+@pytest.mark.parametrize(
+    "body, message",
+    [
+        ("{'encoder': rnd.encoder.after[:1]}", r"returned \(1, \d+\) for 'encoder', expected a tensor of shape \(2,"),
+        ("{'encoder': None}", "returned NoneType for 'encoder'"),
+        ("{'decoder': rnd.encoder.after}", "returned 'decoder', but only encoder travelled"),
+    ],
+)
+def test_a_method_that_returns_nonsense_is_told_so(tiny_run, tmp_path, body, message):
+    path = tmp_path / "broken.py"
+    path.write_text(
+        "from fmtlbench.algorithms import ALGORITHMS, Algorithm\n"
+        "@ALGORITHMS.register('broken')\n"
+        "class Broken(Algorithm):\n"
+        "    title, paper = 'Broken', 'none'\n"
+        "    def shared(self, index):\n"
+        "        return ('encoder',)\n"
+        "    def aggregate(self, rnd):\n"
+        f"        return {body}\n"
+    )
+    with pytest.raises(FmtlbenchError, match=message):
+        tiny_run(str(path))

@@ -1,0 +1,359 @@
+"""The command line as a user meets it: what it prints where, its exit codes, and one line for every mistake."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from fmtlbench.cli import main
+
+HEAVY = ("torch", "torchvision", "timm", "scipy", "skimage", "numba", "matplotlib", "pandas", "rich")
+
+
+@pytest.fixture
+def cli(capsys):
+    """Run a command line in this process: (exit code, stdout, stderr)."""
+
+    def call(*argv):
+        capsys.readouterr()
+        try:
+            code = main([str(word) for word in argv])
+        except SystemExit as error:  # argparse: --help, --version and its own complaints
+            code = error.code or 0
+        return code, *capsys.readouterr()
+
+    return call
+
+
+@pytest.fixture
+def tiny(cli, scenario_file, tiny_flags, tmp_path):
+    """`fmtlbench run` on the two-client federation, one round."""
+
+    def call(*argv, algo="fedavg", out=tmp_path / "runs"):
+        return cli(
+            "run", "--algo", algo, "--scenario", scenario_file, "--rounds", 1, "--out", out, "--device", "cpu",
+            *tiny_flags, *argv,
+        )  # fmt: skip
+
+    return call
+
+
+def refused(result, code, *parts):
+    """Exit code, nothing on stdout, and the one line on stderr holding `parts`."""
+    assert result[0] == code, result
+    assert result[1] == ""
+    assert result[2].startswith("fmtlbench: ") and result[2].count("\n") == 1, result[2]
+    for part in parts:
+        assert part in result[2]
+
+
+# -- looking around --------------------------------------------------------------------------------------------------
+
+
+def test_looking_around_imports_nothing_heavy(tmp_path, scenario_file):
+    commands = [
+        ["--help"], ["--version"], ["run", "--help"], ["list"], ["list", "--json"],
+        *(["list", kind] for kind in ("algorithms", "scenarios", "presets", "metrics", "datasets")),
+        ["show", "scenario", "st_mt_1"], ["show", "scenario", scenario_file, "--json"],
+        ["show", "algorithm", "fedhca2"], ["show", "algorithm", "local", "--json"],
+        ["run"], ["run", "--algo", "fedavg", "--scenario", "st_mt_1", "--set", "train.lr=x"],
+    ]  # fmt: skip
+    code = f"""\
+        import sys
+        from fmtlbench.cli import main
+        for argv in {commands!r}:
+            try:
+                code = main(argv)
+            except SystemExit as error:
+                code = error.code or 0
+            heavy = [name for name in {HEAVY!r} if name in sys.modules]
+            assert not heavy, (argv, heavy)
+            assert code == (2 if argv[0] == "run" and "--help" not in argv else 0), (argv, code)
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True, cwd=tmp_path, stdout=subprocess.DEVNULL)
+
+
+def test_python_dash_m_and_the_script_are_the_same(tmp_path):
+    out = subprocess.run([sys.executable, "-m", "fmtlbench", "--version"], capture_output=True, text=True, cwd=tmp_path)
+    assert (out.returncode, out.stderr) == (0, "")
+    name, version = out.stdout.split()
+    assert name == "fmtlbench" and version[0].isdigit()
+
+
+def test_list_is_complete_and_machine_readable(cli):
+    code, out, err = cli("list", "--json")
+    assert (code, err) == (0, "")
+    listing = json.loads(out)
+    assert list(listing) == ["algorithms", "scenarios", "presets", "metrics", "datasets"]
+    names = {kind: {record["name"] for record in records} for kind, records in listing.items()}
+    assert names["algorithms"] >= {"local", "fedavg", "fedhca2"} and names["scenarios"] >= {"st_mt_1", "st_mt_2"}
+    assert names["presets"] >= {"nano", "paper"} and names["datasets"] >= {"synth-nyud", "synth-pascal"}
+    for kind, records in listing.items():
+        assert json.loads(cli("list", kind, "--json")[1]) == records
+        lines = cli("list", kind)[1].splitlines()
+        assert lines[0] == f"# {kind}" and [line.split("\t")[0] for line in lines[2:]] == [r["name"] for r in records]
+
+
+def test_show_scenario(cli, scenario_file):
+    code, out, _ = cli("show", "scenario", "st_mt_1", "--json")
+    record = json.loads(out)
+    assert code == 0 and len(record["parties"]) == 6
+    assert {p["client"]: p["share"] for p in record["parties"]}["pascal-sal"] == "1/5"
+    code, out, _ = cli("show", "scenario", scenario_file)
+    assert code == 0 and "nyud-multi\tnyud\tdepth, edge\tall\t200" in out and "judged on: global, personal" in out
+
+
+def test_show_algorithm(cli):
+    code, out, _ = cli("show", "algorithm", "fedhca2")
+    assert code == 0 and "arXiv:2311.13250" in out
+    assert "algo.c\t0.4\tfloat\t" in out and "algo.encoder\thca\thca | none" in out
+    options = {o["option"]: o for o in json.loads(cli("show", "algorithm", "fedhca2", "--json")[1])["options"]}
+    assert options["algo.c"]["default"] == 0.4
+
+
+def test_options_are_shown_as_they_are_typed(cli, tmp_path):
+    file = tmp_path / "mine.py"
+    params = """@dataclass(frozen=True)
+    class Params:
+        must: int
+        k: int | None = None
+        on: bool = True"""
+    file.write_text("from dataclasses import dataclass\n" + METHOD.replace("pass", params))
+    out = cli("show", "algorithm", file)[1]
+    assert "algo.must\trequired\tint" in out and "algo.k\tnull\tint | null" in out and "algo.on\ttrue\tbool" in out
+    assert json.loads(cli("show", "algorithm", file, "--json")[1])["options"][1]["default"] is None
+
+
+METHOD = """\
+from fmtlbench.algorithms import ALGORITHMS, Algorithm
+
+@ALGORITHMS.register("halfway")
+class Halfway(Algorithm):
+    title, paper = "Halfway", "none"
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("argv", "parts"),
+    [
+        (["show", "scenario", "st_mt_3"], ["'st_mt_1'"]),
+        (["show", "scenario", "st_mt_1", "--preset", "papr"], ["'paper'"]),
+        (["show", "algorithm", "fedhca"], ["'fedhca2'"]),
+        (["show", "scenario", "./nope.yml"], ["nope.yml: No such file"]),
+        (["show", "algorithm", "./nope.py"], ["no such file", "nope.py"]),
+        (["run", "--algo", "fedagv", "--scenario", "st_mt_1"], ["--algo", "'fedavg'"]),
+        (["run", "--algo", "fedavg", "--scenario", "st_mt"], ["'st_mt_1'"]),
+        (["run", "--algo", "fedavg", "--scenario", "st_mt_1", "--preset", "nanoo"], ["'nano'"]),
+        (["run", "--algo", "fedavg", "--scenario", "st_mt_1", "--seed", "-1"], ["--seed -1"]),
+        (["run", "--algo", "fedavg", "--scenario", "st_mt_1", "--rounds", "0"], ["--rounds 0"]),
+        (["run", "--algo", "fedavg", "--scenario", "st_mt_1", "--device", "gpu"], ["--device gpu"]),
+        (["run", "--algo", "fedavg", "--scenario", "st_mt_1", "--set", "train.lr"], ["--set train.lr"]),
+        (["run", "--algo", "fedavg", "--scenario", "st_mt_1", "--set", "fresh=1"], ["--set fresh=1"]),
+        (["run", "--algo", "fedavg", "--scenario", "st_mt_1", "--set", "seed=1"], ["--set seed=1", "--seed"]),
+        (["run", "--algo", "fedavg", "--scenario", "st_mt_1", "--data-root", "x"], ["--data-root x"]),
+    ],
+)  # fmt: skip
+def test_wrong_usage_is_exit_code_2_and_one_line(cli, argv, parts):
+    refused(cli(*argv), 2, *parts)
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        [],
+        ["bogus"],
+        ["run"],
+        ["list", "bogus"],
+        ["show"],
+        ["data"],
+        ["run", "--seed", "x"],
+    ],
+)
+def test_what_argparse_refuses_is_exit_code_2(cli, argv):
+    code, out, err = cli(*argv)
+    assert (code, out) == (2, "") and "usage: fmtlbench" in err
+
+
+def test_a_reader_that_stops_early_is_no_error(tmp_path):
+    code = "import os, subprocess, sys; r, w = os.pipe(); os.close(r)\n"
+    code += "done = subprocess.run([sys.executable, '-m', 'fmtlbench', 'list'], stdout=w, stderr=subprocess.PIPE)\n"
+    code += "print(done.returncode, done.stderr.decode())"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert out.stdout.split() == ["0"]
+
+
+# -- runs ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_and_its_formats(tiny, tiny_run, tmp_path):
+    code, out, err = tiny()
+    assert code == 0
+    header, *rows = [line.split("\t") for line in out.splitlines()]
+    assert header == ["client", "dataset", "split", "task", "metric", "better", "value", "trivial"]
+    assert len(rows) == 6 and all(len(row) == 8 and float(row[6]) >= 0 for row in rows)
+    events = [json.loads(line) for line in err.splitlines()]
+    assert [event["event"] for event in events] == ["begin", "round"]
+
+    # the same again is shown, not repeated, and says so
+    code, again, err = tiny()
+    assert (code, again) == (0, out)
+    (event,) = [json.loads(line) for line in err.splitlines()]
+    assert event["event"] == "note" and "finished before" in event["message"]
+
+    code, text, _ = tiny("--format", "json")
+    record = json.loads(text)
+    assert record["reused"] and record["rounds"] == 1 and str(tmp_path / "runs") in record["folder"]
+    scores = [r for r in record["scores"] if r["primary"]]
+    digits = [4 if r["unit"] == "m" else 2 for r in scores]
+    assert [row[6] for row in rows] == [f"{r['value']:.{d}f}" for r, d in zip(scores, digits)]
+
+    code, table, _ = tiny("--format", "table")
+    assert code == 0 and "FedAvg on duo" in table and "RMSE ↓" in table and "finished before" in table
+    assert all(row[6] in table for row in rows)
+
+    # the Python API gives the same object
+    result = tiny_run("fedavg", rounds=1)
+    assert result.reused and result.summary["scores"] == record["scores"]
+
+    code, fresh, err = tiny("--fresh")
+    assert (code, fresh) == (0, out) and [json.loads(line)["event"] for line in err.splitlines()] == ["begin", "round"]
+
+
+USER_METHOD = '''\
+"""Encoders go half of the way to their mean."""
+
+from dataclasses import dataclass
+
+from fmtlbench.algorithms import ALGORITHMS, Algorithm
+
+
+@ALGORITHMS.register("halfway")
+class Halfway(Algorithm):
+    title, paper = "Halfway", "nobody, 2024"
+
+    @dataclass(frozen=True)
+    class Params:
+        share: float = 0.5
+
+    def shared(self, index):
+        return ("encoder",)
+
+    def aggregate(self, rnd):
+        rows = rnd.encoder.after
+        return {"encoder": rows + self.params.share * (rows.mean(0) - rows)}
+'''
+
+
+def test_a_users_own_method_from_another_folder(tiny, cli, tmp_path, monkeypatch):
+    folder = tmp_path / "my ideas [1]"
+    folder.mkdir()
+    (folder / "half.py").write_text(USER_METHOD)
+    monkeypatch.chdir(folder)
+    code, out, err = tiny("--set", "algo.share=0.25", "--format", "table", algo="./half.py", out="my [/runs]")
+    assert code == 0, err
+    assert "Halfway on duo" in out and "done: my [/runs]/duo/halfway/" in out.replace("\n", "")
+    (summary,) = folder.glob("my [[]/runs]/duo/halfway/*/summary.json")
+    assert json.loads(summary.read_text())["options"] == {"share": 0.25}
+    assert json.loads(summary.read_text())["bytes_up"] > 0
+    code, out, _ = cli("show", "algorithm", "half.py")
+    assert code == 0 and "go half of the way" in out and "algo.share\t0.5\tfloat" in out
+    refused(tiny("--set", "algo.shar=1", algo="half.py"), 2, "'share'")
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("x = 1\n", ["mine.py registers 0 algorithms, expected exactly one"]),
+        (METHOD + METHOD.replace("alfway", "alfback"), ["mine.py registers 2 algorithms"]),
+        ("import os\n\ndef broken(:\n", ["mine.py:3: invalid syntax"]),
+        ("import os\nos.nothing()\n", ["mine.py:2: AttributeError"]),
+        (METHOD.replace('"halfway"', '"fedavg"'), ["'fedavg' is registered twice"]),
+        (METHOD.replace('title, paper = "Halfway", "none"', ""), ["Halfway has no title"]),
+    ],
+)
+def test_a_users_broken_method_is_one_line(tiny, tmp_path, text, parts):
+    file = tmp_path / "mine.py"
+    file.write_text(text)
+    refused(tiny(algo=file), 2, *parts)
+
+
+def test_a_users_broken_scenario_is_one_line(cli, tmp_path):
+    file = tmp_path / "mine.yml"
+    file.write_text("description: x\npaper: y\nversion: 1\nclients:\n  - {dataset: nyud, tasks: [dept]}\n")
+    refused(cli("run", "--algo", "fedavg", "--scenario", file), 2, f"{file}:5: ", "'depth'")
+
+
+def test_a_machine_without_what_was_asked_for(tiny, cli, tmp_path):
+    import torch
+
+    if not torch.cuda.is_available():
+        refused(tiny("--device", "cuda"), 1, "--device cuda", "--device cpu")
+        refused(tiny("--device", "cuda:300"), 1, "--device cuda:300")
+    paper = ("run", "--algo", "fedavg", "--scenario", "st_mt_1", "--preset", "paper", "--out", tmp_path / "runs")
+    refused(cli(*paper, "--device", "cpu"), 1, "no reader for real archives", "--preset nano")
+
+
+def test_a_file_where_the_output_folder_should_be(tiny, tmp_path):
+    (tmp_path / "file").write_text("")
+    refused(tiny(out=tmp_path / "file"), 1, "could not create the run folder", str(tmp_path / "file"))
+
+
+def test_ctrl_c_is_one_line_and_the_run_goes_on(cli, scenario_file, tiny_flags, tmp_path):
+    argv = [
+        "run", "--algo", "local", "--scenario", scenario_file, "--device", "cpu", "--rounds", "12",
+        "--out", str(tmp_path / "runs"), *tiny_flags,
+    ]  # fmt: skip
+    # the test may itself run in a background job, whose children ignore SIGINT unless told otherwise
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fmtlbench", *argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    for line in process.stderr:
+        if json.loads(line).get("round") == 2:
+            break
+    process.send_signal(signal.SIGINT)
+    out, rest = process.communicate(timeout=60)
+    assert (process.returncode, out) == (1, ""), rest
+    told = rest.splitlines()
+    assert told[-1].startswith("fmtlbench: interrupted; the same command goes on")
+    assert all(json.loads(line)["event"] == "round" for line in told[:-1])
+    code, out, err = cli(*argv)
+    assert code == 0 and len(out.splitlines()) == 7
+    events = [json.loads(line) for line in err.splitlines()]
+    assert "going on after round" in events[0]["message"] and events[1]["done"] >= 2
+
+
+# -- data show -------------------------------------------------------------------------------------------------------
+
+
+SHEET = ("data", "show", "synth-nyud", "--count", 1, "--size", 32, 32, "-o")
+
+
+def test_data_show_writes_a_picture(cli, tmp_path):
+    file = tmp_path / "with space.png"
+    assert cli(*SHEET, file) == (0, f"{file}\n", "")
+    assert file.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "parts"),
+    [
+        ((*SHEET, "x.gif"), 2, ["x.gif", ".png"]),
+        ((*SHEET, "no/such/x.png"), 1, ["could not write no/such/x.png", "No such file"]),
+        ((*SHEET, "x.png", "--count", 0), 2, ["--count 0"]),
+        ((*SHEET, "x.png", "--first", -1), 2, ["--first -1"]),
+        ((*SHEET, "x.png", "--size", 8, 8), 2, ["16x16"]),
+        (("data", "show", "synth-nyd", "-o", "x.png"), 2, ["'synth-nyud'"]),
+        (("data", "show", "nyud", "-o", "x.png"), 1, ["'nyud'", "reader"]),
+    ],
+)
+def test_data_show_refuses_in_one_line(cli, tmp_path, monkeypatch, argv, code, parts):
+    monkeypatch.chdir(tmp_path)
+    refused(cli(*argv), code, *parts)
+    assert not list(tmp_path.iterdir())

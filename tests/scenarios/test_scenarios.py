@@ -1,0 +1,133 @@
+"""The built-in scenarios are the papers'; a user's file is checked, with file, line and field in every complaint."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from fmtlbench import scenarios
+from fmtlbench.errors import UsageError
+from fmtlbench.scenarios import load_scenario, scenario_files
+
+BUILT_IN = sorted(scenario_files())
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_built_in_files_load_and_say_where_they_come_from(name):
+    scenario = load_scenario(name)
+    assert scenario.name == name and scenario.parties()
+    assert len(scenario.description) > 20 and len(scenario.paper) > 10 and scenario.version >= 1
+    ids = [client.id for client in scenario.parties()]
+    assert len(set(ids)) == len(ids)
+    assert [client.index for client in scenario.parties()] == list(range(len(ids)))
+    first_line = scenario_files()[name].read_text(encoding="utf-8").splitlines()[0]
+    assert first_line.startswith("# Run: fmtlbench run") and first_line.endswith(f"--scenario {name}")
+
+
+def clients(name):
+    return [(client.dataset, set(client.tasks)) for client in load_scenario(name).parties()]
+
+
+def test_the_first_scenario_of_the_paper():
+    tasks = ("semseg", "human_parts", "sal", "normals", "edge")
+    assert clients("st_mt_1") == [
+        *(("pascal", {task}) for task in tasks),
+        ("nyud", {"semseg", "depth", "normals", "edge"}),
+    ]
+    assert load_scenario("st_mt_1").evaluation == ("global",)
+
+
+def test_the_second_scenario_of_the_paper():
+    assert clients("st_mt_2") == [
+        *(("nyud", {task}) for task in ("semseg", "depth", "normals", "edge")),
+        ("pascal", {"semseg", "human_parts", "sal", "normals", "edge"}),
+    ]
+
+
+GOOD = """\
+description: mine
+paper: none
+version: 3
+clients:
+  - {dataset: nyud, tasks: [depth], count: 2}
+  - dataset: pascal
+    tasks: [sal, edge]
+    id: both
+"""
+
+
+@pytest.fixture
+def load(tmp_path):
+    def load(text, name="mine.yml"):
+        file = tmp_path / name
+        file.write_text(text)
+        return load_scenario(str(file))
+
+    return load
+
+
+@pytest.mark.parametrize("name", ["mine.yml", "mine.yaml"])
+def test_a_users_file(load, name):
+    scenario = load(GOOD, name)
+    assert scenario.name == "mine" and scenario.version == 3 and scenario.evaluation == ("global",)
+    assert [client.id for client in scenario.parties()] == ["nyud-depth-1", "nyud-depth-2", "both"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "parts"),
+    [
+        ("dataset: pascal", "dataset: pascl", 6, ["clients.1.dataset", "'pascl'", "'pascal'"]),
+        ("[sal, edge]", "[sal, depth]", 7, ["clients.1.tasks.1", "pascal has no task 'depth'"]),
+        ("[sal, edge]", "[sal, sal]", 7, ["clients.1.tasks.1", "listed twice"]),
+        ("[sal, edge]", "[]", 7, ["clients.1.tasks", "at least one task"]),
+        ("[sal, edge]", "sal", 7, ["clients.1.tasks", "a list"]),
+        ("count: 2", "count: 0", 5, ["clients.0.count", "at least 1"]),
+        ("count: 2", "count: two", 5, ["clients.0.count", "a whole number"]),
+        ("count: 2", "count: 100000000", 5, ["clients.0.count", "at most"]),
+        ("id: both", "name: both", 8, ["clients.1.name", "unknown key 'name'"]),
+        ("id: both", "id: nyud-depth-2", 4, ["clients", "2 clients are called 'nyud-depth-2'"]),
+        ("id: both", "id: 5", 8, ["clients.1.id", "text"]),
+        ("version: 3", "version: 3\nevaluation: [globl]", 4, ["evaluation.0", "global, personal", "'globl'"]),
+        ("version: 3", "version: 3\nevaluation: []", 4, ["evaluation", "global, personal"]),
+        ("version: 3", "version: 3\nevaluation: [global, global]", 4, ["evaluation", "listed twice"]),
+        ("version: 3", "version: 3\npartition: {kind: even}", 4, ["partition.kind", "equal"]),
+        ("version: 3", "version: 3\nclient: 1", 4, ["client", "'clients'"]),
+        ("version: 3", "version: 3\nname: x", 4, ["name", "named by its file"]),
+        ("version: 3", "version: one", 3, ["version", "a whole number"]),
+        ("paper: none\n", "", 1, ["missing key 'paper'"]),
+        ("paper: none", "paper: null", 2, ["paper", "text"]),
+        (GOOD.partition("clients:")[2], " []\n", 4, ["clients", "at least one client"]),
+    ],
+)  # fmt: skip
+def test_a_malformed_file_is_pointed_at(load, tmp_path, old, new, line, parts):
+    assert old in GOOD
+    with pytest.raises(UsageError) as caught:
+        load(GOOD.replace(old, new))
+    message = str(caught.value)
+    assert message.startswith(f"{tmp_path / 'mine.yml'}:{line}: "), message
+    for part in parts:
+        assert part in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize("content", ["[a, b]", "words", ""])
+def test_not_a_mapping(load, tmp_path, content):
+    with pytest.raises(UsageError, match=r"mine\.yml: (expected a mapping|missing key)"):
+        load(content)
+
+
+class Point:
+    def __init__(self, folder):
+        self.folder = folder
+
+    def load(self):
+        return self.folder
+
+
+def test_a_package_brings_scenarios_and_may_not_shadow_ours(tmp_path, monkeypatch):
+    monkeypatch.setattr(scenarios, "entry_points", lambda group: [Point(tmp_path)] * (group == "fmtlbench.scenarios"))
+    (tmp_path / "theirs.yml").write_text(GOOD)
+    assert load_scenario("theirs").version == yaml.safe_load(GOOD)["version"]
+    (tmp_path / "st_mt_1.yml").write_text(GOOD)
+    with pytest.raises(UsageError, match="'st_mt_1' is defined twice"):
+        scenario_files()

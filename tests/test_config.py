@@ -1,0 +1,268 @@
+"""One frozen config from preset, scenario, options and overrides; its hash; and what every wrong value is told."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import yaml
+
+from fmtlbench.config import RunConfig, parse_overrides, resolve
+from fmtlbench.errors import UsageError
+
+
+def configure(*assignments, algo="fedavg", scenario="st_mt_1", **given):
+    return resolve(algo, scenario, overrides=parse_overrides(assignments), **given)
+
+
+def complaint(*assignments, **given):
+    with pytest.raises(UsageError) as caught:
+        configure(*assignments, **given)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+# -- layers ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_override_beats_the_preset_and_leaves_its_neighbours():
+    plain, changed = configure(), configure("train.lr=0.5", "data.size.nyud=[32, 64]")
+    assert (plain.train.lr, changed.train.lr) == (0.003, 0.5)
+    assert changed.train.batch_size == plain.train.batch_size == 8
+    assert changed.data.size == {"pascal": (64, 64), "nyud": (32, 64)}
+    assert changed.train.betas == (0.9, 0.95)  # the preset's, not the default 0.999
+
+
+def test_an_override_reaches_into_the_scenario():
+    changed = configure(
+        "scenario.clients.0.count=3", "scenario.clients.5.tasks=[depth]", "scenario.evaluation=[personal]"
+    )
+    assert [c.id for c in changed.scenario.parties()][:3] == [f"pascal-semseg-{i}" for i in (1, 2, 3)]
+    assert changed.scenario.parties()[-1].tasks == ("depth",)
+    assert changed.scenario.evaluation == ("personal",)
+
+
+def test_the_last_of_two_equal_overrides_counts_and_a_section_can_be_given_whole():
+    assert configure("train.lr=1", "train.lr=2").train.lr == 2
+    assert configure("train.local_epochs={pascal: 3, nyud: 4}", "train.local_epochs.nyud=5").train.local_epochs == {
+        "pascal": 3,
+        "nyud": 5,
+    }
+
+
+def test_algorithm_options_are_written_out():
+    config = configure("algo.c=0.25", algo="fedhca2")
+    assert config.algorithm.options["c"] == 0.25 and config.algorithm.options["alpha"] == 0.1
+    assert config.algorithm.source is None
+
+
+def test_a_section_the_preset_leaves_out_takes_overrides():
+    assert configure("train.loss_weights.edge=7").train.loss_weights == {"edge": 7.0}
+
+
+def test_presets_differ_in_what_they_say():
+    assert configure(preset="paper").model.backbone == "swin_tiny"
+    assert configure(preset="nano").model.backbone == "swin_nano"
+
+
+def test_frozen():
+    config = configure()
+    for part, name in ((config, "seed"), (config.train, "lr"), (config.scenario, "version")):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(part, name, 1)
+
+
+def test_the_callers_values_are_not_changed():
+    sizes = {"pascal": [64, 64], "nyud": [64, 64]}
+    resolve("fedavg", "st_mt_1", overrides={"data.size": sizes, "data.size.nyud": [32, 32]})
+    assert sizes["nyud"] == [64, 64]
+
+
+def test_numpy_numbers_are_numbers():
+    given = {"train.lr": np.float64(0.5), "federation.rounds": np.int64(3), "train.betas": (0.5, np.float32(0.5))}
+    config = resolve("fedavg", "st_mt_1", seed=np.int64(4), overrides=given)
+    assert (config.train.lr, config.federation.rounds, config.seed) == (0.5, 3, 4)
+    assert config.hash() == configure("train.lr=0.5", "federation.rounds=3", "train.betas=[0.5, 0.5]", seed=4).hash()
+    assert yaml.safe_load(config.dump())["seed"] == 4
+
+
+# -- hash ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (["train.lr=1e-3"], ["train.lr=0.001"]),
+        (["train.lr=1"], ["train.lr=1.0"]),
+        (["train.lr=2", "train.batch_size=4"], ["train.batch_size=4", "train.lr=2"]),
+        (["data.size={pascal: [32, 32], nyud: [64, 64]}"], ["data.size={nyud: [64, 64], pascal: [32, 32]}"]),
+        ([], ["train.lr=3e-3"]),  # writing the preset's own value
+        ([], ["algo.weighting=equal"]),  # writing the default
+        ([], ["checkpoint_every=5"]),
+        ([], ["scenario.description=other words", "scenario.paper=none"]),
+    ],
+)
+def test_equal_configs_have_equal_hashes(one, other):
+    assert configure(*one).hash() == configure(*other).hash()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "train.lr=1e-4", "train.batch_size=4", "train.threads=2", "train.amp=bf16", "train.augment=[]",
+        "train.local_epochs.nyud=2", "data.test_samples.pascal=7", "data.personal_fraction=0.2", "model.drop_path=0.1",
+        "federation.rounds=3", "federation.participation=0.5", "evaluation.every=1", "algo.weighting=samples",
+        "scenario.version=2", "scenario.evaluation=[personal]", "scenario.clients.0.count=2",
+    ],
+)  # fmt: skip
+def test_what_decides_a_number_changes_the_hash(change):
+    assert configure(change).hash() != configure().hash()
+
+
+def test_algorithm_seed_and_device_change_the_hash():
+    hashes = {configure(**given).hash() for given in ({}, {"algo": "local"}, {"seed": 1}, {"device": "cuda"})}
+    assert len(hashes) == 4
+
+
+def test_the_folder_is_named_by_the_config():
+    config = configure(seed=3)
+    assert config.folder().as_posix() == f"st_mt_1/fedavg/nano-synth-s3-{config.hash()[:8]}"
+
+
+METHOD = """\
+from fmtlbench.algorithms import ALGORITHMS, Algorithm
+
+@ALGORITHMS.register("mine")
+class Mine(Algorithm):
+    title, paper = "Mine", "none"
+"""
+
+
+def test_a_users_method_is_identified_by_its_content(tmp_path):
+    file, copy = tmp_path / "mine.py", tmp_path / "copy.py"
+    file.write_text(METHOD)
+    first = configure(algo=str(file))
+    file.write_text(METHOD + "# edited\n")
+    assert configure(algo=str(file)).hash() != first.hash()
+    copy.write_text(METHOD.replace("mine", "theirs"))
+    file.write_text(METHOD)
+    assert configure(algo=str(file)).hash() == first.hash()
+    assert first.algorithm.name == "mine" and len(first.algorithm.source) == 64
+
+
+# -- round trip ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [],
+        ["train.clip_norm=0.1", "train.loss_weights={edge: 1e-7}", "train.min_lr=1e-30", "algo.shared=encoder"],
+        ["scenario.description='1e-4'", "scenario.paper='null'", "scenario.clients.0.id='1e3'"],  # texts like numbers
+        ["scenario.description='a: b # c — ² \"quoted\"'"],
+    ],
+)
+def test_dump_reads_back_to_the_same_config(tmp_path, changes):
+    config = configure(*changes)
+    file = tmp_path / "config.yaml"
+    file.write_text(config.dump(), encoding="utf-8")
+    again = RunConfig.from_file(file)
+    assert again == config and again.hash() == config.hash()
+
+
+# -- refusals --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("assignment", "parts"),
+    [
+        ("train.lrr=1", ["--set train.lrr=1", "unknown key 'lrr'", "'lr'"]),
+        ("trian.lr=1", ["--set trian.lr=1", "'train'"]),
+        ("algo.sharde=all", ["--set algo.sharde=all", "'shared'"]),
+        ("data.sizes.nyud=[1, 2]", ["--set data.sizes.nyud=[1, 2]", "data.sizes", "'size'"]),
+        ("scenario.clients.0.task=[sal]", ["--set scenario.clients.0.task", "'tasks'"]),
+        ("train.local_epochs.nyd=2", ["--set train.local_epochs.nyd=2", "no dataset 'nyd'", "'nyud'"]),
+        ("train.loss_weights.semsg=2", ["--set", "no task 'semsg'", "'semseg'"]),
+        ("train.optimizer=adamx", ["train.optimizer", "adamw, adam, sgd", "'adamx'"]),
+        ("train.lr=fast", ["train.lr", "a finite number", "'fast'"]),
+        ("train.lr=true", ["train.lr", "a finite number", "True"]),
+        ("train.lr=null", ["train.lr", "a finite number", "None"]),
+        ("train.lr=.nan", ["train.lr", "a finite number", "nan"]),
+        ("train.lr=.inf", ["train.lr", "a finite number", "inf"]),
+        ("train.lr=1e999", ["train.lr", "a finite number", "inf"]),
+        ("train.lr=2024-01-01", ["train.lr", "a finite number"]),
+        ("train.lr=0", ["train.lr", "more than 0"]),
+        ("train.betas=[0.9]", ["train.betas", "2 values"]),
+        ("train.betas=[0.9, 1]", ["train.betas.1", "less than 1"]),
+        ("train.betas.0=-1", ["train.betas.0", "at least 0"]),
+        ("train.batch_size=2.5", ["train.batch_size", "a whole number", "2.5"]),
+        ("train.batch_size=0", ["train.batch_size", "at least 1"]),
+        ("train.augment=flip", ["train.augment", "a list"]),
+        ("train.augment=[crop]", ["--set train.augment", "real images"]),
+        ("train=3", ["--set train=3", "a mapping"]),
+        ("data.size.pascal=[64]", ["data.size.pascal", "2 values"]),
+        ("data.size.pascal=[64, 0]", ["data.size.pascal.1", "at least 16"]),
+        ("data.train_samples={pascal: 5}", ["--set data.train_samples", "no entry for 'nyud'"]),
+        ("data.train_samples=null", ["--set data.train_samples=null", "no entry for"]),
+        ("data.train_samples.nyud=0", ["data.train_samples.nyud", "at least 1"]),
+        ("federation.participation=1.5", ["federation.participation", "at most 1"]),
+        ("model.pretrained=maybe", ["model.pretrained", "true or false"]),
+        ("checkpoint_every=0", ["checkpoint_every", "at least 1"]),
+        ("scenario.clients.9.count=2", ["--set scenario.clients.9.count=2", "an index from 0 to 5", "'9'"]),
+        ("scenario.clients.first.count=2", ["an index from 0 to 5", "'first'"]),
+        ("scenario.clients.²=2", ["an index from 0 to 5"]),
+        ("scenario.clients.0.tasks.0.x=1", ["scenario.clients.0.tasks.0 is a value, not a section"]),
+        ("scenario.clients.0.tasks=[depth]", ["--set scenario.clients.0.tasks", "pascal has no task 'depth'"]),
+        ("train.lr.x=1", ["--set train.lr.x=1", "train.lr is a value, not a section"]),
+        ("train..lr=1", ["--set train..lr=1"]),
+        ("seed=5", ["--set seed=5", "--seed"]),
+        ("preset=paper", ["--set preset=paper", "--preset"]),
+        ("device=cuda", ["--set device=cuda", "--device"]),
+        ("algorithm.name=x", ["--set algorithm.name=x", "--algo"]),
+        ("algo=5", ["--set algo=5", "a mapping"]),
+        ("scenario=5", ["--set scenario=5", "--scenario"]),
+        ("scenario.name=../x", ["--set scenario.name=../x", "named by its file"]),
+    ],
+)  # fmt: skip
+def test_a_wrong_override_is_named(assignment, parts):
+    message = complaint(assignment)
+    for part in parts:
+        assert part in message, message
+
+
+@pytest.mark.parametrize("text", ["a", "=1", "  =1", "train.lr=", "train.lr", "train.lr=[1", "train.lr={a", "x=!y 1"])
+def test_a_malformed_override_is_quoted(text):
+    message = complaint(text)
+    assert message.startswith(f"--set {text}: ")
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "0", True, None])
+def test_a_seed_is_a_whole_number(seed):
+    assert complaint(seed=seed).startswith(f"--seed {seed}: ")
+
+
+def test_unknown_names_suggest():
+    assert "'fedavg'" in complaint(algo="fedagv")
+    assert "'st_mt_1'" in complaint(scenario="st_mt1")
+    assert "'nano'" in complaint(preset="nanno")
+
+
+def test_a_method_may_refuse():
+    assert "federation.participation" in complaint("federation.participation=0.5", algo="local")
+    configure("federation.participation=0.5", algo="fedavg")
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        ("class Mine:\n    title, paper = 'Mine', 'none'", "not a subclass"),
+        ("class Mine(Algorithm):\n    paper = 'none'", "has no title"),
+        ("class Mine(Algorithm):\n    title, paper = 'Mine', 'none'\n    class Params: pass", "not a dataclass"),
+    ],
+)
+def test_an_incomplete_method_is_refused_before_training(tmp_path, body, what):
+    file = tmp_path / "mine.py"
+    file.write_text(METHOD.partition("class ")[0] + body + "\n")
+    message = complaint(algo=str(file))
+    assert "Mine" in message and what in message

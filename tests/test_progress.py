@@ -1,0 +1,96 @@
+"""What a run tells while it runs: JSON lines for programs, bars for people, on stderr only."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+import torch
+from rich.console import Console
+
+from fmtlbench.exchange import Party
+from fmtlbench.progress import Bars, JsonLines, Quiet
+
+PARTY = Party(0, "pascal-[sal]", "pascal", ("sal", "edge"), 5)
+
+
+class Watch:
+    """An epoch in which one step was done."""
+
+    tasks, done, losses = ("sal", "edge"), 1, torch.tensor([[0.5, 0.25]])
+
+
+def row(index, scored=False):
+    score = {"client": PARTY.id, "split": "global", "task": "sal", "metric": "maxF", "value": 61.5, "primary": True}
+    extra = {**score, "metric": "threshold", "primary": False}
+    empty = {**score, "task": "edge", "value": None}
+    return {
+        "round": index,
+        "losses": {PARTY.id: {"sal": 0.5}},
+        **({"scores": [score, extra, empty]} if scored else {}),
+    }
+
+
+def play(progress, done=0):
+    """A three-round run, gone on with after round `done`."""
+    for count in (0, 16, 20):
+        progress.preparing("pascal train data", count, 20)
+    progress.note("going on in /tmp/[/x] with :smile:")
+    progress.begin(3, done, 4)
+    for index in range(done + 1, 4):
+        for _ in range(4):
+            progress.step(PARTY, Watch())
+        progress.round_done(row(index, scored=index == 3), {"train": 1.25, "evaluate": 0.25})
+    progress.end()
+    progress.end()  # the command line ends it once more, whatever happened
+
+
+@pytest.mark.parametrize("done", [0, 2])
+def test_json_lines(done):
+    stream = io.StringIO()
+    play(JsonLines(stream), done)
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [line["event"] for line in lines] == ["note", "begin"] + ["round"] * (3 - done)
+    rounds = lines[2:]
+    assert [line["round"] for line in rounds] == list(range(done + 1, 4))
+    assert all(line["eta_seconds"] >= 0 and line["rounds"] == 3 and line["seconds"] == 1.5 for line in rounds)
+    assert rounds[-1]["eta_seconds"] == 0
+    assert rounds[-1]["scores"] == {f"{PARTY.id}/global/sal": 61.5, f"{PARTY.id}/global/edge": None}
+    assert rounds[-1]["losses"] == {PARTY.id: {"sal": 0.5}}
+    assert all("scores" not in line for line in rounds[:-1])
+
+
+def test_the_eta_is_the_mean_round_times_what_is_left(monkeypatch):
+    stream, now = io.StringIO(), [100.0]
+    monkeypatch.setattr("fmtlbench.progress.time.monotonic", lambda: now[0])
+    progress = JsonLines(stream)
+    progress.begin(10, 4, 1)  # four rounds were done before
+    now[0] += 6
+    progress.round_done(row(6), {})  # two since: 3 s each, four left
+    assert json.loads(stream.getvalue().splitlines()[-1])["eta_seconds"] == 12
+
+
+@pytest.mark.parametrize("done", [0, 2])
+@pytest.mark.parametrize("terminal", [True, False])
+def test_bars(capsys, done, terminal):
+    stream = io.StringIO()
+    play(Bars(Console(file=stream, force_terminal=terminal, width=160)), done)
+    text = stream.getvalue()
+    assert "going on in /tmp/[/x] with :smile:" in text  # a path is not markup
+    assert "round 3: pascal-[sal] sal maxF 61.5" in text
+    if terminal:
+        assert "round 3/3" in text and "pascal-[sal]: sal 0.500 edge 0.250" in text
+    assert capsys.readouterr().out == ""
+
+
+def test_both_write_to_stderr_by_default(capsys):
+    play(JsonLines())
+    play(Bars())
+    captured = capsys.readouterr()
+    assert captured.out == "" and "going on" in captured.err
+
+
+def test_quiet_is_quiet(capsys):
+    play(Quiet())
+    assert capsys.readouterr() == ("", "")

@@ -1,0 +1,130 @@
+"""YAML that remembers its lines, and plain data into dataclasses with errors that point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import pytest
+
+from fmtlbench.errors import UsageError
+from fmtlbench.schema import build, limits, locate, plain
+from fmtlbench.yamlfile import dump_yaml, load_yaml, parse_scalar
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1e-4", 1e-4), ("1E5", 1e5), ("-2e+3", -2000.0), (".5", 0.5), ("5.", 5.0), ("1.5e-3", 0.0015), ("7", 7),
+        ("true", True), ("null", None), ("[64, 64]", [64, 64]), ("word", "word"), ("e5", "e5"), ("1e", "1e"),
+        ("'1e-4'", "1e-4"), ("-.inf", float("-inf")), ("{a: 1}", {"a": 1}),
+    ],
+)  # fmt: skip
+def test_scalars_mean_what_people_mean(text, value):
+    parsed = parse_scalar(text)
+    assert parsed == value and type(parsed) is type(value)
+
+
+@pytest.mark.parametrize("value", ["1e-4", "1e5", "null", "true", "3", "", "a: b", "é\n²", "[x]"])
+def test_texts_survive_a_dump(tmp_path, value):
+    file = tmp_path / "x.yml"
+    file.write_text(dump_yaml({"key": value}), encoding="utf-8")
+    assert load_yaml(file)[0] == {"key": value}
+
+
+def test_every_value_knows_its_line(tmp_path):
+    file = tmp_path / "x.yml"
+    file.write_text("# comment\na: 1\nb:\n  - {c: 2}\n  -\n    d: 3\n")
+    data, origins = load_yaml(file)
+    assert data == {"a": 1, "b": [{"c": 2}, {"d": 3}]}
+    lines = {key: int(where.removeprefix(f"{file}:")) for key, where in origins.items()}
+    assert lines == {"": 2, "a": 2, "b": 3, "b.0": 4, "b.0.c": 4, "b.1": 6, "b.1.d": 6}
+
+
+def test_a_missing_value_is_located_at_its_parent():
+    origins = {"": "f:1", "a": "f:2", "a.b": "f:3"}
+    assert [locate(path, origins) for path in ("a.b.c.d", "a.x", "y", "")] == ["f:3", "f:2", "f:1", "f:1"]
+
+
+def test_an_empty_file_is_an_empty_mapping(tmp_path):
+    file = tmp_path / "x.yml"
+    file.write_text("# nothing\n")
+    assert load_yaml(file) == ({}, {"": str(file)})
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b"a: 1\nb: 2\na: 3\n", ":3: 'a' is given twice"),
+        (b"a:\n  b: 1\n  b: 2\n", ":3: 'b' is given twice"),
+        (b"a: [1\n", "not valid YAML"),
+        (b"a: 1\n  b: 2\n", ":2: not valid YAML"),
+        (b"a: 1\n---\nb: 2\n", "not valid YAML"),
+        (b"x: 1\na: !foo 1\n", ":2: not valid YAML"),
+        (b"a: !!python/object/apply:os.getcwd []\n", ":1: not valid YAML"),
+        (b"a: 2024-13-01\n", "not valid YAML"),
+        (b"a: &x [*x]\n", "an alias inside its own anchor"),
+        (b"x: 1\n? [a, b]\n: 2\n", ":2: a key must be a word"),
+        (b"\x00\x01", "not valid YAML"),
+        (b"\xff\xfe\x00", "not a UTF-8 text file"),
+        (None, "No such file"),
+    ],
+)
+def test_a_broken_file_is_named_in_one_line(tmp_path, content, what):
+    file = tmp_path / "x.yml"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(UsageError) as caught:
+        load_yaml(file)
+    assert str(caught.value).startswith(str(file))
+    assert what in str(caught.value) and "\n" not in str(caught.value)
+
+
+# -- schema ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Inner:
+    kind: Literal["a", "b"] = "a"
+
+
+@dataclass(frozen=True)
+class Outer:
+    number: float = limits(low=0, high=10)
+    count: int | None = limits(None, above=0)
+    pair: tuple[int, int] = limits((1, 1), low=1)
+    table: dict[str, tuple[float, ...]] | None = limits(None, below=1)
+    inner: Inner = Inner()
+
+
+def test_built_values_have_the_declared_types():
+    built = build(Outer, {"number": 1, "pair": [2, 3], "table": {"x": [0]}, "inner": {"kind": "b"}}, {})
+    assert built == Outer(1.0, None, (2, 3), {"x": (0.0,)}, Inner("b"))
+    assert type(built.number) is float and type(built.table["x"][0]) is float
+    assert build(Outer, plain(built), {}) == built
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({}, "missing key 'number'"),
+        ([1], "expected a mapping with keys number, count, pair, table, inner, got [1]"),
+        ({"number": 1, "cuont": 2}, "cuont: unknown key 'cuont'; did you mean 'count'?"),
+        ({"number": 1, 3: 2}, "3: unknown key 3; valid: count, inner, number, pair, table"),
+        ({"number": 10.5}, "number: expected at most 10, got 10.5"),
+        ({"number": -1}, "number: expected at least 0, got -1.0"),
+        ({"number": 10**400}, "number: expected a finite number, got 1" + "0" * 400),
+        ({"number": 1, "count": 0}, "count: expected more than 0, got 0"),
+        ({"number": 1, "count": True}, "count: expected a whole number, got True"),
+        ({"number": 1, "pair": [1, 0]}, "pair.1: expected at least 1, got 0"),
+        ({"number": 1, "pair": [1, 2, 3]}, "pair: expected 2 values, got [1, 2, 3]"),
+        ({"number": 1, "table": {"x": [0.5, 1]}}, "table.x.1: expected less than 1, got 1.0"),
+        ({"number": 1, "table": [1]}, "table: expected a mapping, got [1]"),
+        ({"number": 1, "inner": None}, "inner: expected a mapping with keys kind, got None"),
+        ({"number": 1, "inner": {"kind": []}}, "inner.kind: expected one of a, b, got []"),
+    ],
+)
+def test_wrong_data_are_named(data, message):
+    with pytest.raises(UsageError) as caught:
+        build(Outer, data, {"": "here"}, "")
+    assert str(caught.value) == f"here: {message}"

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+# The objective is of size one.
+FAINTEST = 1e-14  # the barrier's last weight
+GAP = 1e-12
+ROUNDING = 1e-14
+TINY = 1e-9  # a step not worth taking
+
 
 def conflict_averse_coefficients(gram: np.ndarray, c: float) -> np.ndarray:
     """U such that Ũ = Σ u_i Δ_i = Δ̄ + √φ U_w/‖U_w‖, with φ = c²‖Δ̄‖² and w from `simplex_weights`. [N]."""
@@ -26,58 +32,59 @@ def simplex_weights(gram: np.ndarray, c: float) -> np.ndarray:
     n = len(gram)
     start = np.full(n, 1 / n)
     scale = np.trace(gram) / n
-    if n == 1 or not scale > 0:
+    if n == 1 or not 0 < scale < np.inf:
         return start
-    g = (gram + gram.T) / (2 * scale)
+    values, vectors = np.linalg.eigh((gram + gram.T) / (2 * scale))
+    g = vectors * values.clip(0) @ vectors.T  # rounding may have left it indefinite, the problem not convex
     linear = g @ start
-    radius = c * np.sqrt(max(start @ linear, 0.0))
-
-    def value(w):
-        return linear @ w + radius * np.sqrt(max(w @ g @ w, 0.0))
-
-    def slope(w):
-        gw = g @ w
-        return linear + radius * gw / max(np.sqrt(max(w @ gw, 0.0)), 1e-12)
-
-    best = _slsqp(value, slope, start)
-    return _polish(value, slope, best)
+    mean_square = start @ linear  # ‖Δ̄‖², where the updates have a mean square length of one
+    if mean_square <= 1e-14:  # they cancel out as far as single precision tells: no point is better than another
+        return start
+    if c <= 0:
+        return np.eye(n)[linear.argmin()]
+    radius = c * np.sqrt(mean_square)
+    size = max(np.abs(linear).max(), radius)
+    return _interior_point(g, linear / size, radius / size)
 
 
-def _slsqp(value, slope, start: np.ndarray) -> np.ndarray:
-    from scipy.optimize import minimize
+def _interior_point(g: np.ndarray, linear: np.ndarray, radius: float, steps: int = 60) -> np.ndarray:
+    """Minimise linear·w + radius·√(wᵀgw) on the simplex: primal-dual Newton steps while the barrier h fades.
 
-    result = minimize(
-        value, start, jac=slope, method="SLSQP", bounds=[(0, 1)] * len(start),
-        constraints={"type": "eq", "fun": lambda w: w.sum() - 1, "jac": np.ones_like},
-        options={"ftol": 1e-15, "maxiter": 200},
-    )  # fmt: skip
-    w = _project(result.x) if np.isfinite(result.x).all() else start
-    return w if value(w) <= value(start) else start
-
-
-def _polish(value, slope, w: np.ndarray, gap: float = 1e-12, steps: int = 2000) -> np.ndarray:
-    """Projected gradient with backtracking, until the Frank–Wolfe gap certifies the optimum."""
-    step = 1.0
+    The barriers −h Σ log w_i and, for the cone ‖U_w‖ ≤ t, −h log(t² − ‖U_w‖²) with the best t put in, make every
+    stage smooth, also where U_w vanishes. About ten steps of an N×N system, whatever the updates.
+    """
+    n = len(g)
+    w, h = np.full(n, 1 / n), 0.1
+    z = h / w  # multipliers of w ≥ 0
+    system = np.ones((n + 1, n + 1))
+    system[n, n] = 0
     for _ in range(steps):
-        gradient = slope(w)
-        if gradient @ w - gradient.min() <= gap:
+        value, gw, root, t = _stage(g, linear, radius, w, h)
+        slope = linear + radius * gw / t
+        if h <= FAINTEST and slope @ w - slope.min() <= GAP:  # the Frank–Wolfe gap bounds what is left to gain
             break
-        here = value(w)
-        while step > 1e-14:
-            new = _project(w - step * gradient)
-            if value(new) <= here - 1e-4 / step * ((new - w) @ (new - w)) and not np.array_equal(new, w):
-                break
+        system[:n, :n] = radius / t * (g - np.outer(gw, gw) / (root * t)) + np.diag(z / w)
+        try:
+            dw = np.linalg.solve(system, np.append(h / w - slope, 1 - w.sum()))[:n]
+        except np.linalg.LinAlgError:  # many w have U_w = 0, and this one is of them as far as numbers tell
+            break
+        dz = h / w - z - z / w * dw
+        step, dual_step = (min(1.0, 0.99 / max((-d / x).max(), 0.1)) for d, x in ((dw, w), (dz, z)))
+        decrease = 1e-4 * (slope - h / w) @ dw
+        while step > TINY and _stage(g, linear, radius, w + step * dw, h)[0] > value + step * decrease + ROUNDING:
             step /= 2
-        else:
+        if not step > TINY:  # rounding decides from here on
             break
-        w, step = new, min(step * 2, 1e3)
+        w, z = w + step * dw, z + dual_step * dz
+        w /= w.sum()
+        if step > 0.5:
+            h = max(h * (0.03 if min(step, dual_step) > 0.9 else 0.2), FAINTEST)
     return w
 
 
-def _project(v: np.ndarray) -> np.ndarray:
-    """Euclidean projection onto the probability simplex."""
-    ordered = np.sort(v)[::-1]
-    excess = np.cumsum(ordered) - 1
-    ranks = np.arange(1, len(v) + 1)
-    last = ranks[ordered - excess / ranks > 0][-1]
-    return np.maximum(v - excess[last - 1] / last, 0.0)
+def _stage(g, linear, radius, w, h):
+    """(value, gw, √(δ² + wᵀgw), t) with δ = h/radius and t the best for w; the value's gradient uses gw / t."""
+    delta, gw = h / radius, g @ w
+    root = np.sqrt(delta * delta + max(w @ gw, 0.0))
+    t = delta + root
+    return linear @ w + radius * (t - delta * np.log(t)) - h * np.log(w).sum(), gw, root, t

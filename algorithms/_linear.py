@@ -32,9 +32,9 @@ def gram(after: Tensor, before: Tensor | None = None) -> np.ndarray:
     """Inner products of the rows of `after` (minus `before`), summed in double precision. [R, R] float64."""
     total = np.zeros((len(after), len(after)))
     scratch = _scratch(after)
-    for a, b in _blocks(after):
+    for a, b in blocks(after):
         x = after[:, a:b] if before is None else _difference(after, before, a, b, scratch)
-        total += _inner(x)
+        total += inner(x)
     return total
 
 
@@ -42,10 +42,10 @@ def centred_gram(after: Tensor) -> np.ndarray:
     """Inner products of the rows minus their mean, in double precision: differences of near rows survive. [R, R]."""
     total = np.zeros((len(after), len(after)))
     scratch = _scratch(after, wide=after.device.type != "mps")  # which has no double precision
-    for a, b in _blocks(after):
+    for a, b in blocks(after):
         x = scratch[:, : b - a].copy_(after[:, a:b])
         x -= x.mean(0)
-        total += _inner(x)
+        total += inner(x)
     return total
 
 
@@ -53,7 +53,7 @@ def mix(coefficients: np.ndarray, after: Tensor) -> Tensor:
     """`coefficients` @ `after`: every row a combination of all rows. [R, d]."""
     coefficients = after.new_tensor(coefficients)
     new = empty_like(after)
-    for a, b in _blocks(after):
+    for a, b in blocks(after):
         new[:, a:b].addmm_(coefficients, after[:, a:b], beta=0)
     return new
 
@@ -70,7 +70,7 @@ def move(rows: Rows, coefficients: np.ndarray, base: np.ndarray | None = None) -
     base = None if base is None else after.new_tensor(base)
     new = empty_like(after)
     scratch = _scratch(after)
-    for a, b in _blocks(after):
+    for a, b in blocks(after):
         delta = _difference(after, before, a, b, scratch)
         start = before[:, a:b] if base is None else base @ before[:, a:b]
         if coefficients.ndim == 1:
@@ -113,7 +113,7 @@ def squared_distances(centred: np.ndarray) -> np.ndarray:
     return distances
 
 
-def _blocks(rows: Tensor) -> Iterator[tuple[int, int]]:
+def blocks(rows: Tensor) -> Iterator[tuple[int, int]]:
     width, step = rows.shape[1], _columns(rows)
     for start in range(0, width, step):
         yield start, min(start + step, width)
@@ -128,7 +128,7 @@ def _scratch(rows: Tensor, wide: bool = False) -> Tensor:
     return scratch.double() if wide else scratch
 
 
-def _inner(x: Tensor) -> np.ndarray:
+def inner(x: Tensor) -> np.ndarray:
     """X xᵀ as a batch of slim products: a single one would neither use all cores nor sum as exactly. [R, R]."""
     count = x.shape[1] // SLICE
     rest = x[:, count * SLICE :]

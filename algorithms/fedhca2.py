@@ -19,7 +19,7 @@ from ..exchange import Owner
 from ..schema import limits
 from ._base import ALGORITHMS, Algorithm
 from ._conflict_averse import conflict_averse_coefficients
-from ._linear import _blocks, _inner, empty_like, parts
+from ._linear import blocks, empty_like, inner, parts
 from ._mean import alike, group_means
 
 
@@ -133,7 +133,7 @@ def inner_products(rows, probe):
     total = np.zeros((n + 1, n + 1))
     for columns, x in updates(rows, spare=1):
         x[n] = 0 if probe is None else probe[columns]
-        total += _inner(x)
+        total += inner(x)
     return total[:n, :n], total[:n, n]
 
 
@@ -142,7 +142,7 @@ def updates(rows, spare=0):
     import torch
 
     n, scratch = len(rows.after), None
-    for a, b in _blocks(rows.after):
+    for a, b in blocks(rows.after):
         scratch = rows.after.new_empty(n + spare, b - a) if scratch is None else scratch[:, : b - a]
         torch.sub(rows.after[:, a:b], rows.before[:, a:b], out=scratch[:n])
         yield slice(a, b), scratch

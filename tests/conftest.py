@@ -7,31 +7,12 @@ import os
 from pathlib import Path
 
 import pytest
+from tiny import SCENARIO, TINY
 
 # Some virtual CPUs announce matrix instructions they do not have (fmtlbench/engine/precision.py): tests avoid them.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
 REFERENCE = Path(__file__).parents[2] / "shared" / "golden"
-
-# Two-client federation, a few images each: a run takes about a second.
-SCENARIO = """\
-description: one single-task and one two-task client
-paper: none
-version: 1
-clients:
-  - {dataset: pascal, tasks: [human_parts]}
-  - {dataset: nyud, tasks: [depth, edge]}
-evaluation: [global, personal]
-"""
-
-TINY = {
-    "data.train_samples": {"pascal": 16, "nyud": 12},
-    "data.test_samples": {"pascal": 4, "nyud": 4},
-    "data.size": {"pascal": [32, 32], "nyud": [32, 64]},
-    "train.batch_size": 4,
-    "train.local_epochs.nyud": 2,
-    "evaluation.every": 2,
-}
 
 
 @pytest.fixture(scope="session")

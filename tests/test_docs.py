@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from conftest import TINY
+from tiny import TINY
 
 from fmtlbench.cli import build_parser
 from fmtlbench.config import parse_overrides, resolve

@@ -180,7 +180,7 @@ def test_absent_clients_keep_their_hyper_weights_and_momentum():
         for task in party.tasks:
             name = f"{party.id}/{task}"
             assert (after["beta"][name] == before["beta"][name]) is not present
-    kept = {tuple(k) if isinstance(k, tuple) else k: v for k, v in state["beta"]["momenta"]}
+    kept = dict(state["beta"]["momenta"])
     assert method.beta.momenta[Owner(1, "depth")] == kept[Owner(1, "depth")]
 
 

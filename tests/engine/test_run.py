@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import os
 import random
 import signal
 import time
 
 import pytest
 import torch
+from interrupt import after, die
 
 from fmtlbench.algorithms.fedhca2 import FedHCA2
 from fmtlbench.engine import checkpoint, client, federation
@@ -102,21 +102,6 @@ def test_training_lowers_the_loss(tiny_run):
 
 
 # -- kill -9 ---------------------------------------------------------------------------------------------------------
-
-
-def die(*_, **__):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def after(count, function, then=die):
-    """`function` until its `count`-th call, which kills the process instead."""
-    calls = [0]
-
-    def wrapped(*args, **kwargs):
-        calls[0] += 1
-        return then(*args, **kwargs) if calls[0] == count else function(*args, **kwargs)
-
-    return wrapped
 
 
 def half_a_line(store, metrics, timing):

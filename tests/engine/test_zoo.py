@@ -7,8 +7,8 @@ import multiprocessing
 import signal
 
 import pytest
-from conftest import TINY
-from test_run import after
+from interrupt import after
+from tiny import TINY
 
 import fmtlbench
 from fmtlbench.algorithms import ALGORITHMS

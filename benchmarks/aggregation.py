@@ -1,0 +1,236 @@
+"""Server steps at Swin-T size: time ÷ one mean over the N×d encoder rows, peak extra memory ÷ the size of those rows.
+
+Run: python benchmarks/aggregation.py [--methods fedhca2 cagrad] [--repeat 9] [--threads 1]
+     python benchmarks/aggregation.py --clients 24      (st_mt_1 four times over: only the total memory is judged)
+
+Each method has a process of its own, in which its steps from the second round on and the mean take turns; the median
+counts. On one thread, the default, processor time is taken, so that other work on the machine does not count; on more,
+wall time, which means something on an idle machine only. Both write to memory that the process already has: getting it
+from the system takes a busy virtual machine anything from a tenth of the step to ten times as long.
+Memory is the process's peak resident size over two rounds, less its size once the inputs (`before`, `after`) exist:
+the returned rows and what the method keeps count as extra.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import multiprocessing
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+# Some virtual CPUs announce matrix instructions they do not have (fmtlbench/engine/precision.py).
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
+# Threads that wait by spinning lose a time slice at every small step as soon as anybody else needs their core.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+import psutil
+import torch
+
+from fmtlbench.algorithms import ALGORITHMS
+from fmtlbench.blocks import FlatModel
+from fmtlbench.exchange import Owner, Party, Round, Rows, TensorSlice
+from fmtlbench.models.backbones import Encoder
+from fmtlbench.models.fedhca2 import MultiDecoderNet
+from fmtlbench.scenarios import load_scenario
+
+TIME_LIMITS = {"fedhca2": 8.0, "fedamp": 8.0, "cagrad": 8.0, "pcgrad": 8.0, "matfl": 8.0}  # × one mean
+MEMORY_LIMITS = {"fedhca2": 1.5}  # × the encoder rows
+TOTAL_LIMIT = 12.0  # GiB, with 24 clients
+VARIANTS = {"matfl": {"variant": "voting"}}  # measured besides the defaults
+GIB = 1 << 30
+
+
+@dataclass(frozen=True)
+class Job:
+    """One method to measure."""
+
+    method: str
+    options: dict
+    clients: int
+    repeat: int  # 0: memory only
+    threads: int
+
+    @property
+    def title(self) -> str:
+        return " ".join([self.method, *(f"{key}={value}" for key, value in self.options.items())])
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Seconds are medians; sizes in bytes."""
+
+    step: float
+    mean: float
+    extra: int
+    total: int
+    rows: int  # size of the encoder matrix
+
+
+def layouts() -> dict[str, tuple[TensorSlice, ...]]:
+    """Of the real model, without memory for its parameters."""
+    with torch.device("meta"):
+        model = FlatModel(MultiDecoderNet(Encoder("swin_tiny", (448, 576)), {"depth": 1}))
+    return {kind: model.layout(kind) for kind in ("encoder", "decoder")}
+
+
+def parties(count: int) -> tuple[Party, ...]:
+    """The clients of st_mt_1, over and over."""
+    specs = load_scenario("st_mt_1").parties()
+    chosen = [specs[i % len(specs)] for i in range(count)]
+    return tuple(Party(i, f"{s.id}-{i}", s.dataset, s.tasks, 1000) for i, s in enumerate(chosen))
+
+
+def noise_like(shape: tuple[int, int], seed: int, length: int = 1 << 20) -> torch.Tensor:
+    """Rows of normal noise. A short stretch is repeated from shifting points: quick, and no large temporary."""
+    pool = torch.empty(length).normal_(generator=torch.Generator().manual_seed(seed))
+    rows = torch.empty(shape)
+    for i, row in enumerate(rows):
+        shifted = pool.roll(104_729 * (i + 1))
+        for piece in row.split(length):
+            piece.copy_(shifted[: len(piece)])
+    return rows
+
+
+def rows_of(owners: list[Owner], tensors: tuple[TensorSlice, ...]) -> Rows:
+    shape = (len(owners), tensors[-1].stop)
+    before, after = noise_like(shape, 0).mul_(0.02), noise_like(shape, 1).mul_(1e-3)
+    after += before
+    return Rows(tuple(owners), before, after, tensors)
+
+
+def inputs(members: tuple[Party, ...], tensors: dict[str, tuple[TensorSlice, ...]]) -> dict[str, Rows]:
+    owners = {
+        "encoder": [Owner(party.index) for party in members],
+        "decoder": [Owner(party.index, task) for party in members for task in party.tasks],
+    }
+    return {kind: rows_of(owners[kind], tensors[kind]) for kind in owners}
+
+
+class Server:
+    """A method and the rounds it goes through."""
+
+    def __init__(self, job: Job, members: tuple[Party, ...]) -> None:
+        chosen = ALGORITHMS[job.method]
+        self.method = chosen(chosen.Params(**job.options), members)
+        self.members, self.index = members, 0
+
+    def round(self, rows: dict[str, Rows]) -> None:
+        shared = self.method.shared(self.index)
+        # Fresh Rows: what one round caches in them does not help the next.
+        sent = {kind: Rows(r.owners, r.before, r.after, r.tensors) for kind, r in rows.items() if kind in shared}
+        self.method.aggregate(Round(self.index, self.members, **sent))
+        self.index += 1
+
+
+def peak_size() -> int:
+    """The largest resident size this process has had."""
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+@torch.no_grad()
+def measure(job: Job) -> Measured:
+    torch.set_num_threads(job.threads)
+    members = parties(job.clients)
+    tiny = (TensorSlice("a.weight", "a", 0, 4096),)
+    warm = Server(job, members)
+    for _ in range(2):  # imports, thread pools
+        warm.round(inputs(members, {"encoder": tiny, "decoder": tiny}))
+    rows = inputs(members, layouts())
+    matrix = rows["encoder"].after
+    server = Server(job, members)
+    return_freed_memory()
+    size = psutil.Process().memory_info().rss
+    for _ in range(2):
+        server.round(rows)
+    total = peak_size()
+    if not job.repeat:
+        return Measured(0, 0, total - size, total, matrix.nbytes)
+    keep_freed_memory()
+    step, mean = interleaved(job, lambda: server.round(rows), lambda: matrix.mean(0))
+    return Measured(step, mean, total - size, total, matrix.nbytes)
+
+
+def interleaved(job: Job, *runs: Callable[[], object]) -> list[float]:
+    """The median seconds of each, taking turns."""
+    clock = time.process_time if job.threads == 1 else time.perf_counter
+    times: list[list[float]] = [[] for _ in runs]
+    for _ in range(job.repeat + 1):
+        for took, run in zip(times, runs):
+            began = clock()
+            run()
+            took.append(clock() - began)
+    return [statistics.median(took[1:] or took) for took in times]  # the first one warms up
+
+
+def return_freed_memory() -> None:
+    """Have glibc give back what it holds unused; with other libraries, nothing."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def keep_freed_memory() -> None:
+    """Have glibc reuse what is freed from here on instead of returning it; with other libraries, nothing."""
+    with contextlib.suppress(OSError, AttributeError):
+        libc = ctypes.CDLL(None)
+        libc.mallopt(-4, 0)  # M_MMAP_MAX: no mapping per allocation
+        libc.mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD: never shrink
+
+
+def jobs(arguments: argparse.Namespace) -> list[Job]:
+    """Every registered method of which something travels."""
+    found = []
+    for name in arguments.methods or sorted(ALGORITHMS):
+        chosen = ALGORITHMS.resolve(name)
+        variants = [{}, VARIANTS[name]] if name in VARIANTS else [{}]
+        if chosen(chosen.Params(), parties(arguments.clients)).shared(0):
+            repeat = arguments.repeat if arguments.clients == 6 else 0
+            found += [Job(name, options, arguments.clients, repeat, arguments.threads) for options in variants]
+    return found
+
+
+def within(value: float, limit: float | None) -> tuple[str, bool]:
+    """(The value beside its limit, whether it keeps it)."""
+    bound = "        " if limit is None else f" (≤ {limit:<4g})"
+    return f"{value:7.2f}{bound}", limit is None or value <= limit
+
+
+def report(job: Job, got: Measured) -> bool:
+    if job.repeat:
+        speed, fast = within(got.step / got.mean, TIME_LIMITS.get(job.method))
+        memory, small = within(got.extra / got.rows, MEMORY_LIMITS.get(job.method))
+        cells = f"{speed}  {memory}  {got.step * 1e3:7.0f}  {got.mean * 1e3:7.0f}"
+    else:
+        cells, small = within(got.total / GIB, TOTAL_LIMIT)
+        fast = True
+    print(f"{'ok  ' if fast and small else 'FAIL'}  {job.title:22}  {cells}", flush=True)
+    return fast and small
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--clients", type=int, default=6, help="6: time and memory; else total memory (default: 6)")
+    parser.add_argument("--methods", nargs="+", metavar="NAME", help="default: every method with a server step")
+    parser.add_argument("--repeat", type=int, default=9, help="timed rounds (default: 9)")
+    parser.add_argument("--threads", type=int, default=1, help="of torch, for step and mean alike (default: 1)")
+    arguments = parser.parse_args()
+    head = "time ÷ mean       extra ÷ rows      step ms  mean ms" if arguments.clients == 6 else "peak GiB"
+    print(f"      {'method':22}  {head}")
+    verdicts = []
+    context = multiprocessing.get_context("spawn")
+    for job in jobs(arguments):
+        with context.Pool(1) as pool:
+            verdicts.append(report(job, pool.apply(measure, (job,))))
+    return 0 if all(verdicts) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

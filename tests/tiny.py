@@ -1,0 +1,23 @@
+"""A federation small enough for a test: a run takes about a second."""
+
+from __future__ import annotations
+
+# Two-client federation, a few images each: a run takes about a second.
+SCENARIO = """\
+description: one single-task and one two-task client
+paper: none
+version: 1
+clients:
+  - {dataset: pascal, tasks: [human_parts]}
+  - {dataset: nyud, tasks: [depth, edge]}
+evaluation: [global, personal]
+"""
+
+TINY = {
+    "data.train_samples": {"pascal": 16, "nyud": 12},
+    "data.test_samples": {"pascal": 4, "nyud": 4},
+    "data.size": {"pascal": [32, 32], "nyud": [32, 64]},
+    "train.batch_size": 4,
+    "train.local_epochs.nyud": 2,
+    "evaluation.every": 2,
+}

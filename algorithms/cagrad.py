@@ -8,29 +8,25 @@ FMTL-Bench and FedHCA². Weights come from the optimum, so weighting by samples 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from ..schema import limits
-from ._base import ALGORITHMS, Algorithm
+from ._base import ALGORITHMS
 from ._conflict_averse import conflict_averse_coefficients
 from ._linear import gram, move, parts
+from ._sharing import Sharing
 
 
 @ALGORITHMS.register("cagrad")
-class CAGrad(Algorithm):
+class CAGrad(Sharing):
     """Conflict-averse common update."""
 
     title = "CAGrad"
     paper = "Liu et al., NeurIPS 2021, arXiv:2110.14048"
 
     @dataclass(frozen=True)
-    class Params:
-        shared: Literal["all", "encoder"] = "all"
+    class Params(Sharing.Params):
         c: float = limits(0.4, low=0, doc="radius of the search around the mean update, as a share of it")
-        rescale: bool = True  # divide by 1 + c²
-
-    def shared(self, index):
-        return ("encoder", "decoder") if self.params.shared == "all" else ("encoder",)
+        rescale: bool = limits(True, doc="divide the common update by 1 + c²")
 
     def aggregate(self, rnd):
         return {kind: move(rows, self._coefficients(rows)) for kind, rows in parts(rnd)}

@@ -9,20 +9,20 @@ The distances decide the weights, so weighting by samples has no place here.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from ..schema import limits
-from ._base import ALGORITHMS, Algorithm
+from ._base import ALGORITHMS
 from ._linear import centred_gram, mix, parts, squared_distances
+from ._sharing import Sharing
 from .fedprox import proximal
 
 VANISHED = 1e-6
 
 
 @ALGORITHMS.register("fedamp")
-class FedAMP(Algorithm):
+class FedAMP(Sharing):
     """Attentive message passing between clients."""
 
     title = "FedAMP"
@@ -30,8 +30,7 @@ class FedAMP(Algorithm):
     installs = False
 
     @dataclass(frozen=True)
-    class Params:
-        shared: Literal["all", "encoder"] = "all"
+    class Params(Sharing.Params):
         lam: float = limits(1.0, low=0, doc="λ, the pull towards the cloud model; 0 gives local training")
         alpha: float = limits(1.0, above=0, doc="α, step length of the message passing")
         sigma: float = limits(1.0, above=0, doc="σ, squared distance at which attention has fallen to 1/e")
@@ -39,9 +38,6 @@ class FedAMP(Algorithm):
     def __init__(self, params, parties):
         super().__init__(params, parties)
         self.attention = {}  # kind → ξ of the last round, [R, R]
-
-    def shared(self, index):
-        return ("encoder", "decoder") if self.params.shared == "all" else ("encoder",)
 
     def aggregate(self, rnd):
         new = {}

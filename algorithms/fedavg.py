@@ -8,27 +8,24 @@ client, and each of its decoders, by its training images, as McMahan et al. do. 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
-from ._base import ALGORITHMS, Algorithm
+from ..schema import limits
+from ._base import ALGORITHMS
 from ._linear import parts
-from ._mean import mean_row
+from ._mean import Weighting, mean_row
+from ._sharing import Sharing
 
 
 @ALGORITHMS.register("fedavg")
-class FedAvg(Algorithm):
+class FedAvg(Sharing):
     """Mean of the encoders, mean of the decoders."""
 
     title = "FedAvg"
     paper = "McMahan et al., AISTATS 2017, arXiv:1602.05629"
 
     @dataclass(frozen=True)
-    class Params:
-        shared: Literal["all", "encoder"] = "all"
-        weighting: Literal["equal", "samples"] = "equal"
-
-    def shared(self, index):
-        return ("encoder", "decoder") if self.params.shared == "all" else ("encoder",)
+    class Params(Sharing.Params):
+        weighting: Weighting = limits("equal", doc="clients count alike, or by their training images")
 
     def aggregate(self, rnd):
         return {kind: mean_row(rows, self.parties, self.params.weighting) for kind, rows in parts(rnd)}

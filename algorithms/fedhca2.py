@@ -36,10 +36,10 @@ class FedHCA2(Algorithm):
         alpha: float = limits(0.1, low=0, high=1, doc="initial hyper weight of every encoder")
         beta: float = limits(0.1, low=0, high=1, doc="initial hyper weight of every decoder layer")
         lr: float = limits(0.01, low=0, doc="learning rate of the hyper weights")
-        momentum: float = limits(0.9, low=0, high=1)
-        weight_decay: float = limits(1e-4, low=0)
-        encoder: Literal["hca", "none"] = "hca"  # none: the encoder stays home (Table 3's +Dec)
-        decoder: Literal["hca", "none"] = "hca"  # none: decoders stay home (Table 3's +Enc)
+        momentum: float = limits(0.9, low=0, high=1, doc="of the hyper weights")
+        weight_decay: float = limits(1e-4, low=0, doc="of the hyper weights")
+        encoder: Literal["hca", "none"] = limits("hca", doc="none: encoders stay home (Table 3's +Dec)")
+        decoder: Literal["hca", "none"] = limits("hca", doc="none: decoders stay home (Table 3's +Enc)")
 
     def __init__(self, params, parties):
         super().__init__(params, parties)

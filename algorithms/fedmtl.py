@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 from ..exchange import Owner
 from ..schema import limits
-from ._base import ALGORITHMS, Algorithm
+from ._base import ALGORITHMS
 from ._linear import empty_like, parts
+from ._sharing import Sharing
 
 
 @ALGORITHMS.register("fedmtl")
-class FedMTL(Algorithm):
+class FedMTL(Sharing):
     """Mean-regularised multi-task learning."""
 
     title = "FedMTL"
@@ -27,8 +27,7 @@ class FedMTL(Algorithm):
     installs = False
 
     @dataclass(frozen=True)
-    class Params:
-        shared: Literal["all", "encoder"] = "all"
+    class Params(Sharing.Params):
         rho: float | None = limits(None, low=0, doc="ρ; null = 10^-(⌊log10 d⌋+2); 0 gives local training")
 
     def __init__(self, params, parties):
@@ -38,9 +37,6 @@ class FedMTL(Algorithm):
         # start from (nothing is installed), so a returning one adds its update: the sum is all the server keeps.
         self.sums = {}  # kind → [d]
         self.known = {}  # kind → set of owners
-
-    def shared(self, index):
-        return ("encoder", "decoder") if self.params.shared == "all" else ("encoder",)
 
     def aggregate(self, rnd):
         return {kind: self._means_of_others(kind, rows) for kind, rows in parts(rnd)}

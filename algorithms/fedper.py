@@ -7,10 +7,10 @@ own; equal weights as in the HC-FMTL papers' tables, `weighting=samples` weights
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
+from ..schema import limits
 from ._base import ALGORITHMS, Algorithm
-from ._mean import mean_row
+from ._mean import Weighting, mean_row
 
 
 @ALGORITHMS.register("fedper")
@@ -22,7 +22,7 @@ class FedPer(Algorithm):
 
     @dataclass(frozen=True)
     class Params:
-        weighting: Literal["equal", "samples"] = "equal"
+        weighting: Weighting = limits("equal", doc="clients count alike, or by their training images")
 
     def shared(self, index):
         return ("encoder",)

@@ -30,7 +30,7 @@ class MaTFL(Algorithm):
 
     @dataclass(frozen=True)
     class Params:
-        variant: Literal["cluster", "voting"] = "cluster"
+        variant: Literal["cluster", "voting"] = limits("cluster", doc="the public code, or the paper")
         k: int = limits(2, low=1, doc="number of clusters (cluster)")
         friends: int = limits(8, low=1, doc="K: how many clients to follow, oneself included (voting)")
         vote_layers: int = limits(8, low=1, doc="how many of the last conv and linear layers vote (voting)")

@@ -8,31 +8,27 @@ FMTL-Bench code does, so that the step no longer depends on training. All update
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from ..schema import limits
 from ..seeds import stream
-from ._base import ALGORITHMS, Algorithm
+from ._base import ALGORITHMS
 from ._linear import directed, gram, move, parts
+from ._sharing import Sharing
 
 
 @ALGORITHMS.register("pcgrad")
-class PCGrad(Algorithm):
+class PCGrad(Sharing):
     """Projecting conflicting updates."""
 
     title = "PCGrad"
     paper = "Yu et al., NeurIPS 2020, arXiv:2001.06782"
 
     @dataclass(frozen=True)
-    class Params:
-        shared: Literal["all", "encoder"] = "all"
-        normalize: bool = False  # true: unit-length updates, as in the FMTL-Bench code
+    class Params(Sharing.Params):
+        normalize: bool = limits(False, doc="true: unit-length updates, as in the FMTL-Bench code")
         order_seed: int = limits(0, low=0, doc="seed of the orders of projection")
-
-    def shared(self, index):
-        return ("encoder", "decoder") if self.params.shared == "all" else ("encoder",)
 
     def aggregate(self, rnd):
         return {kind: move(rows, self._coefficients(rnd.index, kind, rows)) for kind, rows in parts(rnd)}

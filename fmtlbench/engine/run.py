@@ -36,7 +36,7 @@ def execute(
     store.check()
     with _settings(config, device):
         # Everything that can refuse does so before the run folder is touched.
-        datasets = _open_datasets(config, data_root, progress)
+        datasets = open_datasets(config, data_root, progress)
         federation = Federation(config, client_data(config, datasets), device)
         with store.opened(fresh):
             return _run(store, federation, datasets, device, progress)
@@ -60,7 +60,7 @@ def _run(store: RunStore, federation: Federation, datasets: dict, device: torch.
     return _finish(store, federation, fingerprints)
 
 
-def _open_datasets(config: RunConfig, data_root: Path | None, progress: Quiet) -> dict[tuple[str, str], Any]:
+def open_datasets(config: RunConfig, data_root: Path | None, progress: Quiet) -> dict[tuple[str, str], Any]:
     opened = {}
     for domain in dict.fromkeys(spec.dataset for spec in config.scenario.parties()):
         for split in ("train", "test"):

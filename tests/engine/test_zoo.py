@@ -7,13 +7,19 @@ import multiprocessing
 import signal
 
 import pytest
+import torch
 from interrupt import after
 from tiny import TINY
 
 import fmtlbench
 from fmtlbench.algorithms import ALGORITHMS
+from fmtlbench.config import resolve
+from fmtlbench.data.views import client_data
 from fmtlbench.engine import run as engine_run
+from fmtlbench.engine.federation import Federation
+from fmtlbench.engine.run import open_datasets
 from fmtlbench.errors import UsageError
+from fmtlbench.progress import Quiet
 
 TRIO = """\
 description: one single-task, one two-task and one four-task client
@@ -159,3 +165,32 @@ def test_frozen_blocks_do_not_move(trio_run):
         heads = result.summary["clients"][1]["parameters"][frozen]
         assert (first["vector"][-heads:] == last["vector"][-heads:]).all()
         assert not (first["vector"][:1000] == last["vector"][:1000]).all()
+
+
+@pytest.mark.parametrize("algo", sorted(set(TRAVELS) - {"local"}))
+def test_aggregating_touches_neither_heads_nor_buffers(scenario_file, algo):
+    config = resolve(algo, scenario_file, overrides={**TINY, "federation.rounds": 2})
+    data = client_data(config, open_datasets(config, None, Quiet()))
+    federation = Federation(config, data, torch.device("cpu"))
+    seen = []
+    federation.algorithm.aggregate = snapshot_then(federation, seen, federation.algorithm.aggregate)
+    federation.round(0)
+    (before,) = seen
+    assert all(torch.equal(a, b) for a, b in zip(before, kept_parts(federation), strict=True))
+
+
+def kept_parts(federation):
+    """Heads and running statistics of every client."""
+    parts = []
+    for client in federation.clients:
+        parts += [row.clone() for row in client.main.flat.rows("head")]
+        parts += [value.clone() for value in client.main.buffers().values()]
+    return parts
+
+
+def snapshot_then(federation, seen, function):
+    def wrapped(rnd):
+        seen.append(kept_parts(federation))
+        return function(rnd)
+
+    return wrapped

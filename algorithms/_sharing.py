@@ -1,0 +1,20 @@
+"""What most methods share: everything but the heads, or on request the encoder alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ..schema import limits
+from ._base import Algorithm
+
+
+class Sharing(Algorithm):
+    """Encoder and decoders travel; `shared=encoder` gives a method's "-E" variant (FMTL-Bench, Table 7)."""
+
+    @dataclass(frozen=True)
+    class Params:
+        shared: Literal["all", "encoder"] = limits("all", doc="what travels: all but the heads, or encoders alone")
+
+    def shared(self, index):
+        return ("encoder", "decoder") if self.params.shared == "all" else ("encoder",)

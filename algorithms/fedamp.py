@@ -67,7 +67,7 @@ class FedAMP(Sharing):
 
     def notes(self):
         return [
-            f"fedamp: every {kind} is so far from the others that no attention reaches {VANISHED:g}: this is local "
+            f"every {kind} is so far from the others that no attention reaches {VANISHED:g}: this is local "
             "training with a pull towards itself; a larger algo.sigma brings clients together"
             for kind, xi in self._strongest().items()
             if xi < VANISHED

@@ -9,10 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from .metrics import IGNORE
+
 if TYPE_CHECKING:
     from torch import Tensor
 
-IGNORE = 255
+__all__ = ["IGNORE", "TASKS", "TaskSpec"]
 
 
 @dataclass(frozen=True)

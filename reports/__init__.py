@@ -1,0 +1,1 @@
+"""Reads finished runs only, and never imports torch: tables, statistics and figures belong here."""

@@ -43,7 +43,9 @@ def evaluate(
         for batch in test_batches(view, party.tasks, batch_size, device):
             raw = model(batch["image"])
             for task, meter in meters.items():
-                meter.update(TASKS[task].decode(raw[task].float()), batch[task])
+                scored = TASKS[task].decode(raw[task].float()), batch[task]
+                # Meters sum in double precision, which MPS does not have.
+                meter.update(*(t.cpu() if device.type == "mps" else t for t in scored))
         for task, meter in meters.items():
             records += score_records(party, split, task, meter)
     return records

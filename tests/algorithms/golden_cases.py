@@ -61,7 +61,7 @@ def unconverged(data, r, c=0.4):
     """The public solver's weights of round r, if they are further from the optimum than ours; else None."""
     gram, theirs = data[f"r{r}_ca_GG"].astype(np.float64), data[f"r{r}_ca_w"]
     mean = np.full(len(gram), 1 / len(gram))
-    value = lambda w: w @ gram @ mean + c * np.sqrt(mean @ gram @ mean) * np.sqrt(w @ gram @ w)  # noqa: E731
+    value = lambda w: w @ gram @ mean + c * np.sqrt(mean @ gram @ mean) * np.sqrt(w @ gram @ w)
     ours = _conflict_averse.simplex_weights(gram, c)
     assert value(ours) <= value(theirs) + 1e-9 * np.trace(gram)
     return theirs if np.abs(ours - theirs).max() > 1e-4 else None

@@ -38,7 +38,7 @@ def test_blocks_make_no_difference(monkeypatch, n, d, block):
     np.testing.assert_allclose(distances, torch.cdist(after.double(), after.double()).square().numpy(), atol=1e-9 * d)
     m, base = (np.random.default_rng(k).normal(size=(n, n)) for k in (0, 1))
     rows = Rows(tuple(Owner(i) for i in range(n)), before, after, ())
-    close = lambda got, want: np.testing.assert_allclose(got.numpy(), want.numpy(), atol=1e-4)  # noqa: E731
+    close = lambda got, want: np.testing.assert_allclose(got.numpy(), want.numpy(), atol=1e-4)
     close(_linear.mix(m, after), torch.from_numpy(m) @ after.double())
     close(_linear.move(rows, m), before.double() + torch.from_numpy(m) @ delta)
     close(_linear.move(rows, m[0]), before.double() + torch.from_numpy(m[0]) @ delta)
@@ -95,7 +95,7 @@ def test_two_clients_conflict_no_more(seed):
 
 def test_pcgrad_orders_come_from_a_named_stream():
     parties = federation(9)
-    orders = lambda m, r: [m._order(r, "encoder", i, 9).tolist() for i in range(9)]  # noqa: E731
+    orders = lambda m, r: [m._order(r, "encoder", i, 9).tolist() for i in range(9)]
     a, b = make("pcgrad", parties), make("pcgrad", parties)
     assert orders(a, 0) == orders(b, 0) != orders(a, 1)
     assert orders(a, 0) != orders(make("pcgrad", parties, order_seed=1), 0)

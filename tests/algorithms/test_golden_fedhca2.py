@@ -43,7 +43,7 @@ def check_rounds(folder, case, algo, regime, method, kinds, monkeypatch=None):
 @pytest.mark.parametrize("algo", list(ABLATION))
 @pytest.mark.parametrize("case", ["st_mt_1", "st_mt_2"])
 def test_fedhca2_matches_the_public_code(reference, monkeypatch, case, algo, regime):
-    make = lambda parties: FedHCA2(FedHCA2.Params(**ABLATION[algo]), parties)  # noqa: E731
+    make = lambda parties: FedHCA2(FedHCA2.Params(**ABLATION[algo]), parties)
     kinds = ("encoder", "decoder")
     folder = reference / "A_aggregation"
     for r, method, data, layout in check_rounds(folder, case, algo, regime, make, kinds, monkeypatch):
@@ -62,7 +62,7 @@ def layout_layer(layout):
 
 
 def test_decoders_match_with_clients_interleaved(reference):
-    make = lambda parties: FedHCA2(FedHCA2.Params(), parties)  # noqa: E731
+    make = lambda parties: FedHCA2(FedHCA2.Params(), parties)
     rounds = list(
         check_rounds(reference / "A_aggregation", "st_interleaved", "fedhca2", "moderate", make, ("decoder",))
     )
@@ -72,6 +72,6 @@ def test_decoders_match_with_clients_interleaved(reference):
 @pytest.mark.parametrize("regime", ["moderate", "strong"])
 @pytest.mark.parametrize("case", ["st_mt_1", "st_mt_2"])
 def test_fedavg_matches_the_public_code(reference, case, regime):
-    make = lambda parties: FedAvg(FedAvg.Params(), parties)  # noqa: E731
+    make = lambda parties: FedAvg(FedAvg.Params(), parties)
     kinds = ("encoder", "decoder")
     assert len(list(check_rounds(reference / "A_aggregation", case, "fedavg", regime, make, kinds))) == 3

@@ -15,7 +15,7 @@ PARTIES = make_parties([("depth", "edge"), ("semseg",), ("edge",)])
 
 def local(track="main", kinds=("encoder", "decoder"), seed=0):
     g = torch.Generator().manual_seed(seed)
-    random = lambda n: torch.randn(n, generator=g, dtype=torch.float64)  # noqa: E731
+    random = lambda n: torch.randn(n, generator=g, dtype=torch.float64)
     live = {"encoder": [random(7)], "decoder": [random(4), random(4)]}
     for values in live.values():
         for value in values:

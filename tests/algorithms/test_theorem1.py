@@ -37,7 +37,7 @@ class Problem:
 
     def __init__(self, tasks=2, seed=0, same_batches=False):
         draw = torch.Generator().manual_seed(seed)
-        normal = lambda *shape: torch.randn(*shape, generator=draw, dtype=torch.float64)  # noqa: E731
+        normal = lambda *shape: torch.randn(*shape, generator=draw, dtype=torch.float64)
         self.tasks = tasks
         self.encoder = normal(WIDTH * INPUTS)
         self.decoders = [normal(WIDTH) for _ in range(tasks)]

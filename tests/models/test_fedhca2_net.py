@@ -26,7 +26,7 @@ def test_parameter_counts_equal_the_public_code(size):
     outputs, encoder, decoders, heads = PUBLISHED[size]
     with torch.device("meta"):
         model = MultiDecoderNet(Encoder("swin_tiny", size), outputs)
-    count = lambda module: sum(p.numel() for p in module.parameters())  # noqa: E731
+    count = lambda module: sum(p.numel() for p in module.parameters())
     assert (count(model.encoder), count(model.decoders), count(model.heads)) == (encoder, decoders, heads)
 
 

@@ -59,6 +59,9 @@ class Algorithm:
     # Whether what the server sends replaces the client's parameters, or only serves its local objective as anchor.
     installs: ClassVar[bool] = True
 
+    # Kinds of which all clients hold the same parameters after a round: one that was absent gets them before it trains.
+    common: ClassVar[tuple[str, ...]] = ()
+
     @dataclass(frozen=True)
     class Params:
         """Options with their defaults; `--set algo.<field>=value` changes one."""

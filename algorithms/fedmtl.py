@@ -2,8 +2,9 @@
 
 Local loss + ρ (‖W‖² + tr(W Ω Wᵀ)), W = [θ_1 … θ_R], Ω = (I − 11ᵀ/R)², through the client's own column. That column
 sees ‖θ‖² + (R−1)/R ‖θ − m‖² plus a constant, m being the mean of the others' parameters: m is all that is sent.
-Smith et al., NeurIPS 2017, arXiv:1705.10467, in FMTL-Bench's form; ρ = 10^−(⌊log10 d⌋ + 2) for d shared parameters is
-its code's. Encoders and decoders have a W each. Clients count alike: Ω has no place for sample weights.
+Smith et al., NeurIPS 2017, arXiv:1705.10467, in FMTL-Bench's form; ρ = 10^−(⌊log10 d⌋ + 2) is its code's, d being the
+number of the client's shared parameters. Encoders and decoders have a W each. Clients count alike: Ω has no place for
+sample weights.
 """
 
 from __future__ import annotations
@@ -61,15 +62,16 @@ class FedMTL(Sharing):
         return torch.add(self.sums[kind] * share, rows.after, alpha=-share, out=empty_like(rows.after))
 
     def local_objective(self, local):
-        if not local.anchored or self.params.rho == 0:
+        if self.params.rho == 0:
             return None
+        kinds = self.shared(0)
         rho = self.params.rho
         if rho is None:
-            rho = default_rho(sum(local.size(kind) for kind in self.shared(0)))
-        return rho * sum(
-            local.squared_norm(kind) + (1 - 1 / self.rows[kind]) * local.squared_distance(kind)
-            for kind in local.anchored
-        )
+            rho = default_rho(sum(local.size(kind) for kind in kinds))
+        total = sum(local.squared_norm(kind) for kind in kinds)
+        for kind in local.anchored:  # from the first reply on: before, everybody stands where the others do
+            total = total + (1 - 1 / self.rows[kind]) * local.squared_distance(kind)
+        return rho * total
 
     def state_dict(self):
         return {"sums": dict(self.sums), "known": {k: [list(o) for o in sorted(v)] for k, v in self.known.items()}}

@@ -18,6 +18,7 @@ class SingleTaskFL(FedPer):
 
     title = "Single-task FL"
     paper = "baseline of Cai et al., CVPR Workshops 2023"
+    common = ()
 
     def aggregate(self, rnd):
         weights = row_weights(rnd.encoder, self.parties, self.params.weighting)

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import FmtlbenchError, UsageError
+from ..tasks import TASKS
 
 if TYPE_CHECKING:
     from ..metrics import Metric, MetricResult
     from ..metrics._folders import Files
 
-METRIC = {"semseg": "miou", "human_parts": "miou", "sal": "maxf", "normals": "merr", "depth": "rmse", "edge": "odsf"}
 
 EPILOG = """\
 Files are paired by image id: semseg and human_parts as PNG of class ids, normals as PNG of (n+1)*127.5, sal and edge as
@@ -39,7 +39,7 @@ def add(verbs) -> None:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--task", required=True, choices=sorted(METRIC))
+    parser.add_argument("--task", required=True, choices=sorted(TASKS))
     parser.add_argument("--pred", required=True, type=Path, metavar="DIR", help="predictions (or DIR/TASK)")
     parser.add_argument("--gt", required=True, type=Path, metavar="DIR", help="archive root, or folder of labels")
     parser.add_argument("--dataset", required=True, metavar="NAME", help="layout of the labels: nyud, pascal or plain")
@@ -89,7 +89,7 @@ def _meter(args: argparse.Namespace, files: Files) -> Metric:
     from ..metrics import METRICS
     from ..metrics._folders import layout
 
-    known, name = layout(args.dataset), METRIC[args.task]
+    known, name = layout(args.dataset), TASKS[args.task].metric
     options: dict = {}
     if name == "miou":
         classes = args.classes or known.classes.get(args.task)

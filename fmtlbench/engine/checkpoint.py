@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 
 from ..errors import FmtlbenchError
 from ..files import sync_folder, write_json
@@ -48,6 +49,14 @@ def save_checkpoint(folder: Path, done: int, states: dict[str, Any]) -> None:
         raise
     for old in available(folder)[:-KEEP]:
         shutil.rmtree(folder / f"round-{old:05d}", ignore_errors=True)
+
+
+def save_file(tensors: dict[str, Any], file: Path) -> None:
+    """Write through Python's own files: safetensors would hide a full disk behind an error of its own."""
+    with file.open("wb") as stream:
+        stream.write(save(tensors))
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 def available(folder: Path) -> list[int]:

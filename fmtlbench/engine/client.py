@@ -182,13 +182,15 @@ class Client:
         """Scores on every test split the scenario asks for, as plain records."""
         chosen = self.algorithm.evaluation_model()
         track = self.tracks[chosen.track]
-        before = track.snapshot() if chosen.finetune else None
         if chosen.finetune:
+            before, scale = track.snapshot(), track.scaler.state_dict()
             self._finetune(track, index, chosen.finetune)
         batch_size = self.config.evaluation.batch_size
         records = evaluate(track.model, self.party, self.data, self.info, batch_size, self.device)
-        if before is not None:
+        if chosen.finetune:  # on a copy: nothing of it may reach the training
             track.restore(*before)
+            if track.scaler.is_enabled():
+                track.scaler.load_state_dict(scale)
         return records
 
     def _finetune(self, track: Track, index: int, schedule: tuple[tuple[str, ...], ...]) -> None:

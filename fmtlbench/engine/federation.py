@@ -38,6 +38,8 @@ class Federation:
             lambda i: Client(config, self.parties[i], data[i], self.algorithm, device), len(self.parties)
         )
         self.seconds: dict[str, float] = {}
+        self.common: dict[str, torch.Tensor] = {}  # what a returning client is brought up to date with, [d] by kind
+        self.behind: set[int] = set()
 
     @property
     def clients(self) -> list[Client]:
@@ -55,6 +57,7 @@ class Federation:
         """Run round `index`; returns its row for metrics.jsonl, without scores. Absent clients keep their models."""
         self.seconds = {}
         kinds, present = self.algorithm.shared(index), self.present(index)
+        caught_up = self._catch_up(present)
         before = self._gather(present, kinds)
         with self._phase("train"):
             reports = self.executor.call(present, "train", index, kinds, on_step)
@@ -65,6 +68,7 @@ class Federation:
             new = self.algorithm.aggregate(Round(index, tuple(self.parties), **rows)) if kinds else {}
         with self._phase("download"):
             self._scatter(rows, new)
+            self._remember(new, present)
         ids = [self.parties[i].id for i in present]
         size = torch.float32.itemsize
         return {
@@ -73,7 +77,7 @@ class Federation:
             "losses": {name: r.losses for name, r in zip(ids, reports)},
             "grad_norm": {name: r.grad_norm for name, r in zip(ids, reports)},
             "bytes_up": sum(r.after.numel() for r in rows.values()) * size,
-            "bytes_down": sum(value.numel() for value in new.values()) * size,
+            "bytes_down": (caught_up + sum(value.numel() for value in new.values())) * size,
             "algorithm": self.algorithm.diagnostics(),
         }
 
@@ -99,6 +103,21 @@ class Federation:
                 replies.setdefault(owner.client, {}).setdefault(kind, []).append(value)
         self.executor.send("download", replies)
 
+    def _catch_up(self, present: list[int]) -> int:
+        """Send the common model to clients that missed a round; the number of values sent."""
+        returning = self.behind.intersection(present)
+        copies = {i: {"encoder": 1, "decoder": len(self.parties[i].tasks)} for i in returning}
+        replies = {i: {kind: [row] * copies[i][kind] for kind, row in self.common.items()} for i in sorted(returning)}
+        self.executor.send("download", replies)
+        self.behind -= returning
+        return sum(row.numel() for reply in replies.values() for rows in reply.values() for row in rows)
+
+    def _remember(self, new: dict[str, torch.Tensor], present: list[int]) -> None:
+        absent = set(range(len(self.parties))).difference(present)
+        if self.config.federation.participation < 1:
+            self.common |= {kind: new[kind][0].clone() for kind in self.algorithm.common if kind in new}
+            self.behind |= absent
+
     def _check_reply(self, kind: str, values: Any, rows: dict[str, Rows]) -> None:
         """A method somebody is still writing gets one clear line."""
         who = f"{self.algorithm.name}.aggregate"
@@ -118,8 +137,11 @@ class Federation:
     def state(self) -> dict[str, Any]:
         """Everything a resumed run needs, by checkpoint file."""
         states = self.executor.call(range(len(self.parties)), "state_dict")
-        return {"server": self.algorithm.state_dict(), **{f"client-{i:03d}": s for i, s in enumerate(states)}}
+        server = {"algorithm": self.algorithm.state_dict(), "common": self.common, "behind": sorted(self.behind)}
+        return {"server": server, **{f"client-{i:03d}": s for i, s in enumerate(states)}}
 
     def load_state(self, states: dict[str, Any]) -> None:
-        self.algorithm.load_state_dict(to_device(states["server"], self.device))
+        server = to_device(states["server"], self.device)
+        self.algorithm.load_state_dict(server["algorithm"])
+        self.common, self.behind = server["common"], set(server["behind"])
         self.executor.send("load_state_dict", {i: states[f"client-{i:03d}"] for i in range(len(self.parties))})

@@ -35,8 +35,8 @@ class EpochWatch:
         """(mean loss by task, mean gradient norm) of the epoch; no norm if the loss scaler skipped every step."""
         if not self.each_step:
             self._check(0, self.done, flat, scaled)
-        means = self.losses[: self.done].double().mean(0).tolist()
-        norms = self.norms[: self.done]
+        means = self.losses[: self.done].cpu().double().mean(0).tolist()
+        norms = self.norms[: self.done].cpu()
         norms = norms[norms.isfinite()]
         return dict(zip(self.tasks, means)), norms.double().mean().item() if len(norms) else None
 

@@ -57,7 +57,13 @@ def test_fedamp_pulls_towards_the_cloud_model(lam, alpha):
     check_pull(make("fedamp", PARTIES, lam=lam, alpha=alpha), local(), lam / alpha)
 
 
-@pytest.mark.parametrize("name", ["fedprox", "ditto", "fedamp", "fedmtl"])
+def test_fedmtl_before_the_first_reply_is_the_norm_alone():
+    one = local("main", kinds=())
+    got = make("fedmtl", PARTIES, rho=0.5).local_objective(one)
+    assert got.item() == pytest.approx(0.5 * sum(one.squared_norm(k).item() for k in ("encoder", "decoder")))
+
+
+@pytest.mark.parametrize("name", ["fedprox", "ditto", "fedamp"])
 def test_without_an_anchor_there_is_no_term(name):
     assert make(name, PARTIES).local_objective(local("personal", kinds=())) is None
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import errno
 import json
+import multiprocessing
 import os
+import resource
+import signal
 from functools import partial
 
 import pytest
@@ -110,6 +113,28 @@ def test_a_full_disk_keeps_the_last_good_round(tiny_run, tmp_path, monkeypatch):
     assert [p.name for p in (manifest.parent / "checkpoint").iterdir()] == ["round-00001"]
     resumed, whole = tiny_run(), tiny_run(out=tmp_path / "whole")
     assert (resumed.folder / "metrics.jsonl").read_bytes() == (whole.folder / "metrics.jsonl").read_bytes()
+
+
+def test_a_disk_that_really_refuses_is_one_line(tiny_run, tmp_path):
+    """The system's own refusal, here by a limit on file sizes, goes through every layer that writes."""
+    said = tmp_path / "said.txt"
+
+    def limited():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))  # a client's state has several MB
+        try:
+            tiny_run()
+        except FmtlbenchError as error:
+            said.write_text(str(error))
+
+    tiny_run("local", rounds=1)  # the data are in the cache from here on
+    child = multiprocessing.get_context("fork").Process(target=limited)
+    child.start()
+    child.join(120)
+    message = said.read_text()
+    assert "could not save a checkpoint" in message and "run the same command again" in message
+    assert "\n" not in message
+    assert not tiny_run().reused
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs POSIX permissions")

@@ -129,6 +129,48 @@ def test_partial_participation_is_seeded_and_absent_clients_keep_still(trio_run,
     assert 0 < result.summary["bytes_up"] < whole
 
 
+def federation_of(algo, scenario, **overrides):
+    sizes = {"data.size": {"pascal": [32, 32], "nyud": [32, 32]}}
+    config = resolve(algo, scenario, overrides={**TINY, **sizes, **overrides})
+    data = client_data(config, open_datasets(config, None, Quiet()))
+    return Federation(config, data, torch.device("cpu"))
+
+
+@pytest.mark.parametrize("algo", ["fedavg", "fedper", "fedsta", "pcgrad", "cagrad", "ditto"])
+def test_a_returning_client_starts_from_the_common_model(tmp_path, algo):
+    (tmp_path / "trio.yml").write_text(TRIO)
+    share = {"federation.rounds": 5, "federation.participation": 0.67}
+    federation = federation_of(algo, str(tmp_path / "trio.yml"), **share)
+    starts = []
+    aggregate = federation.algorithm.aggregate
+    federation.algorithm.aggregate = lambda rnd: (starts.append(rnd.encoder.before.clone()), aggregate(rnd))[1]
+    returned = False
+    for index in range(5):
+        present, behind = federation.present(index), set(federation.behind)
+        (absent,) = set(range(3)).difference(present)
+        kept = federation.clients[absent].main.flat.vector.clone()
+        row = federation.round(index)
+        assert torch.equal(federation.clients[absent].main.flat.vector, kept)
+        assert torch.allclose(starts[-1][0], starts[-1][1], atol=1e-6)
+        returned |= bool(behind.intersection(present))
+        assert (row["bytes_down"] > row["bytes_up"]) is bool(behind.intersection(present))
+    assert returned
+
+
+def test_participation_survives_a_kill(trio_run, tmp_path):
+    share = {"federation.participation": 0.67, "rounds": 4}
+
+    def doomed():
+        engine_run.save_checkpoint = after(3, engine_run.save_checkpoint)
+        trio_run("fedavg", out=tmp_path / "killed", **share)
+
+    child = multiprocessing.get_context("fork").Process(target=doomed)
+    child.start()
+    child.join(120)
+    resumed, whole = (trio_run("fedavg", out=tmp_path / name, **share) for name in ("killed", "whole"))
+    assert rows_of(resumed) == rows_of(whole)
+
+
 def test_participation_has_no_meaning_for_local(trio_run):
     with pytest.raises(UsageError, match="local on trio: nobody takes part in anything"):
         trio_run("local", **{"federation.participation": 0.5})
@@ -169,9 +211,7 @@ def test_frozen_blocks_do_not_move(trio_run):
 
 @pytest.mark.parametrize("algo", sorted(set(TRAVELS) - {"local"}))
 def test_aggregating_touches_neither_heads_nor_buffers(scenario_file, algo):
-    config = resolve(algo, scenario_file, overrides={**TINY, "federation.rounds": 2})
-    data = client_data(config, open_datasets(config, None, Quiet()))
-    federation = Federation(config, data, torch.device("cpu"))
+    federation = federation_of(algo, scenario_file, **{"federation.rounds": 2})
     seen = []
     federation.algorithm.aggregate = snapshot_then(federation, seen, federation.algorithm.aggregate)
     federation.round(0)

@@ -13,11 +13,12 @@ import torch
 
 from fmtlbench.config import resolve
 from fmtlbench.data.batches import train_batches
-from fmtlbench.data.open import open_split
 from fmtlbench.data.views import client_data
 from fmtlbench.engine.client import Client
 from fmtlbench.engine.federation import Federation
+from fmtlbench.engine.run import open_datasets
 from fmtlbench.losses import LOSSES
+from fmtlbench.progress import Quiet
 from fmtlbench.seeds import stream
 from fmtlbench.tasks import TASKS
 
@@ -62,8 +63,7 @@ def main() -> int:
     repeat = parser.parse_args().repeat
     config = resolve("fedhca2", "st_mt_1")
     torch.set_num_threads(config.train.threads)
-    domains = {spec.dataset for spec in config.scenario.parties()}
-    datasets = {(d, split): open_split(config.data, d, split) for d in domains for split in ("train", "test")}
+    datasets = open_datasets(config, None, Quiet())
     federation = Federation(config, client_data(config, datasets), torch.device("cpu"))
     ratios = [measure(client, repeat) for client in (federation.clients[0], federation.clients[-1])]
     print(f"engine / bare loop: {max(ratios):.3f} at most (limit {LIMIT})")

@@ -97,6 +97,7 @@ class Bars(Quiet):
 
     def round_done(self, row, seconds):
         self.round = row["round"]
+        self.bars.update(self.run_bar, completed=self.round * self.steps)  # absent clients took no steps
         scores = [r for r in row.get("scores", ()) if r["primary"] and r["value"] is not None]
         if scores:
             text = "  ".join(f"{r['client']} {r['task']} {r['metric']} {r['value']:.4g}" for r in scores)

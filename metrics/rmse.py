@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     import torch
 
 
+MAX_DEPTH = 80.0  # metres; labels from here on are not scored
+
+
 @METRICS.register("rmse")
 class RMSE(Metric):
     """RMSE in metres over the valid pixels of the set: 0 < label < max_depth. Predictions are clamped to ≥ 1e-9.
@@ -25,7 +28,7 @@ class RMSE(Metric):
     tasks = ("depth",)
     description = "root mean squared depth error over valid pixels of the set"
 
-    def __init__(self, *, max_depth: float = 80.0) -> None:
+    def __init__(self, *, max_depth: float = MAX_DEPTH) -> None:
         if not 0 < max_depth <= IGNORE:
             raise MetricError(f"RMSE: max_depth is {max_depth}, expected more than 0 and at most {IGNORE} (ignore)")
         super().__init__(max_depth=max_depth)

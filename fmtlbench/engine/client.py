@@ -184,6 +184,7 @@ class Client:
         track = self.tracks[chosen.track]
         if chosen.finetune:
             before, scale = track.snapshot(), track.scaler.state_dict()
+            self.track = chosen.track
             self._finetune(track, index, chosen.finetune)
         batch_size = self.config.evaluation.batch_size
         records = evaluate(track.model, self.party, self.data, self.info, batch_size, self.device)
@@ -195,7 +196,6 @@ class Client:
 
     def _finetune(self, track: Track, index: int, schedule: tuple[tuple[str, ...], ...]) -> None:
         """Some epochs at the full learning rate with an optimiser of their own, on the client's training images."""
-        self.track = "main"
         optimizer = make_optimizer(self.config.train, track.flat.parameters, self.device)
         with self._randomness("finetune", index):
             for epoch, trained in enumerate(schedule):

@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,16 +65,10 @@ def open_datasets(config: RunConfig, data_root: Path | None, progress: Quiet) ->
     opened = {}
     for domain in dict.fromkeys(spec.dataset for spec in config.scenario.parties()):
         for split in ("train", "test"):
-            what = f"{domain} {split} data"
+            tell = partial(progress.preparing, f"{domain} {split} data")
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                opened[domain, split] = open_split(
-                    config.data,
-                    domain,
-                    split,
-                    data_root,
-                    lambda done, total, what=what: progress.preparing(what, done, total),
-                )
+                opened[domain, split] = open_split(config.data, domain, split, data_root, tell)
             for warning in caught:
                 progress.note(str(warning.message))
     return opened

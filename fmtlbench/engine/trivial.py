@@ -16,6 +16,7 @@ from ..data.batches import test_batches
 from ..data.catalog import DatasetInfo
 from ..data.views import View
 from ..metrics import Metric
+from ..metrics.rmse import MAX_DEPTH
 from ..tasks import IGNORE, TASKS
 from .evaluate import make_meter
 
@@ -53,7 +54,7 @@ def _probability(labels: Tensor) -> list[Tensor]:
 
 
 def _mean_depth(labels: Tensor) -> list[Tensor]:
-    valid = labels[(labels != IGNORE) & (labels > 0)]
+    valid = labels[(labels > 0) & (labels < MAX_DEPTH)]  # what RMSE scores; leaves out 255 too
     return [valid.double().mean().float()] if len(valid) else []
 
 

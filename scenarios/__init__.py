@@ -8,9 +8,13 @@ from pathlib import Path
 from ..errors import UsageError, unknown
 from ..schema import build
 from ..yamlfile import load_yaml
-from ._schema import ClientSpec, Scenario, check_scenario
+from ._parameters import Parameters
+from ._schema import ClientSpec, Partition, Scenario, check_scenario
 
-__all__ = ["ClientSpec", "Scenario", "check_scenario", "load_scenario", "read_scenario", "scenario_files"]
+__all__ = [
+    "ClientSpec", "Parameters", "Partition", "Scenario", "check_scenario", "load_scenario", "read_scenario",
+    "scenario_files",
+]  # fmt: skip
 
 
 def scenario_files() -> dict[str, Path]:
@@ -46,8 +50,9 @@ def read_scenario(name: str) -> tuple[str, dict, dict[str, str]]:
 
 
 def load_scenario(name: str) -> Scenario:
-    """A checked scenario, by name or by path."""
+    """A checked scenario with its parameters at their defaults, by name or by path."""
     stem, data, origins = read_scenario(name)
+    Parameters(stem, data, origins).fill(data)
     scenario = build(Scenario, {"name": stem, **data}, origins)
     check_scenario(scenario, origins)
     return scenario

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from ..data.catalog import DOMAINS
 from ..errors import UsageError, nearest
@@ -20,13 +20,16 @@ class Group:
     tasks: tuple[str, ...]
     count: int = limits(1, low=1, high=100_000)
     id: str | None = None
+    # Clients of one pool share the images of their domain; every pool deals all of them anew. Usually there is one.
+    pool: str | None = None
 
 
 @dataclass(frozen=True)
 class Partition:
     """How the training images of one domain are dealt to its clients."""
 
-    kind: Literal["equal"] = "equal"
+    kind: Literal["equal", "linear", "dirichlet"] = "equal"
+    alpha: float | None = limits(None, low=1e-3, high=1e6, doc="concentration of dirichlet: small is skewed")
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,7 @@ class Scenario:
     clients: tuple[Group, ...]
     partition: Partition = Partition()
     evaluation: tuple[Literal["global", "personal"], ...] = ("global",)
+    parameters: dict[str, Any] = field(default_factory=dict)  # name → number: what the file left open, as it was set
 
     def parties(self) -> tuple[ClientSpec, ...]:
         """The clients one by one, in file order, each with an id of its own."""
@@ -48,7 +52,7 @@ class Scenario:
             for i in range(group.count):
                 base = group.id or _default_id(group)
                 name = base if group.count == 1 else f"{base}-{i + 1}"
-                specs.append(ClientSpec(len(specs), name, group.dataset, group.tasks))
+                specs.append(ClientSpec(len(specs), name, group.dataset, group.tasks, group.pool))
         return tuple(specs)
 
 
@@ -60,6 +64,7 @@ class ClientSpec:
     id: str
     dataset: str
     tasks: tuple[str, ...]
+    pool: str | None = None
 
 
 def _default_id(group: Group) -> str:
@@ -80,6 +85,11 @@ def check_scenario(scenario: Scenario, origins: Mapping[str, str], path: str = "
     for split, times in Counter(scenario.evaluation).items():
         if times > 1:
             raise complain("evaluation", f"{split!r} is listed twice")
+    kind, alpha = scenario.partition.kind, scenario.partition.alpha
+    if kind == "dirichlet" and alpha is None:
+        raise complain("partition", "dirichlet needs alpha, for example {kind: dirichlet, alpha: 0.5}")
+    if kind != "dirichlet" and alpha is not None:
+        raise complain("partition.alpha", f"is for kind: dirichlet only, and this is {kind}")
     for i, group in enumerate(scenario.clients):
         if group.dataset not in DOMAINS:
             raise complain(f"clients.{i}.dataset", f"no dataset {group.dataset!r}; {nearest(group.dataset, DOMAINS)}")

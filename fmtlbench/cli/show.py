@@ -9,6 +9,8 @@ import json
 import types
 import typing
 
+from ._show_scenario import add_options, show_scenario
+
 
 def add(verbs) -> None:
     parser = verbs.add_parser("show", help="one scenario or algorithm in full")
@@ -18,39 +20,8 @@ def add(verbs) -> None:
         one.add_argument("name", help="a name, or a file of your own")
         one.add_argument("--json", action="store_true", help="machine-readable")
         if kind == "scenario":
-            one.add_argument("--preset", default="nano", help="whose data sizes to count with; default: nano")
+            add_options(one)
         one.set_defaults(func=handler)
-
-
-def show_scenario(args: argparse.Namespace) -> int:
-    from ..presets import read_preset
-    from ..scenarios import load_scenario
-    from ..schema import plain
-
-    scenario = load_scenario(args.name)
-    samples = read_preset(args.preset)[0]["data"].get("train_samples") or {}
-    specs = scenario.parties()
-    clients = []
-    for spec in specs:
-        sharing = sum(other.dataset == spec.dataset for other in specs)
-        share = f"1/{sharing}" if sharing > 1 else "all"
-        images = samples[spec.dataset] // sharing if spec.dataset in samples else "–"
-        clients.append(
-            {"client": spec.id, "dataset": spec.dataset, "tasks": ", ".join(spec.tasks),
-             "share": share, "images": images}
-        )  # fmt: skip
-    if args.json:
-        print(json.dumps({**plain(scenario), "parties": clients}, indent=2, ensure_ascii=False))
-        return 0
-    from ._tables import print_records
-
-    print(f"{scenario.name} (version {scenario.version}): {scenario.description}")
-    print(
-        f"{scenario.paper} · partition: {scenario.partition.kind} · judged on: {', '.join(scenario.evaluation)} "
-        f"· images as in preset {args.preset}"
-    )
-    print_records(clients)
-    return 0
 
 
 def show_algorithm(args: argparse.Namespace) -> int:

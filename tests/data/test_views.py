@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fmtlbench.config import resolve
-from fmtlbench.data.views import client_data, equal_parts, parties
+from fmtlbench.data.views import client_data, parties
 from fmtlbench.errors import UsageError
 
 
@@ -17,17 +17,9 @@ def views(train=23, test=7, seed=0, **overrides):
     return config, client_data(config, datasets)
 
 
+# st_mt_1 with 23 images and seed 0, as dealt by version 0.1.0.
+PUBLISHED = [[3, 4, 6, 12, 18], [8, 9, 13, 16, 20], [1, 10, 14, 15, 17], [0, 19, 21, 22], [2, 5, 7, 11]]
 PERSONAL = {"scenario.evaluation": ["global", "personal"], "data.personal_fraction": 0.25}
-
-
-@pytest.mark.parametrize(("count", "clients"), [(10, 3), (5, 5), (100, 7), (6, 1)])
-def test_equal_parts_cover_everything_once_in_even_sizes(count, clients):
-    parts = equal_parts(count, clients, np.random.default_rng(0))
-    assert len(parts) == clients
-    assert sorted(np.concatenate(parts).tolist()) == list(range(count))
-    sizes = [len(part) for part in parts]
-    assert max(sizes) - min(sizes) <= 1
-    assert all((np.diff(part) > 0).all() for part in parts)
 
 
 def test_clients_of_a_domain_share_it():
@@ -66,11 +58,76 @@ def test_at_least_one_image_is_held_out():
     assert [len(d.tests["personal"]) for d in data] == [1] * 6
 
 
-def test_more_clients_than_images_is_refused():
-    with pytest.raises(UsageError, match="st_mt_1: 5 pascal clients, but only 4 images to share"):
-        views(train=4)
-    with pytest.raises(UsageError, match="client 'pascal-semseg' has 1 images: too few"):
-        views(train=5, **PERSONAL)
+@pytest.mark.parametrize(
+    ("train", "overrides", "message"),
+    [
+        (4, {}, "st_mt_1: 5 pascal clients, but only 4 images to share; set fewer clients"),
+        (9, PERSONAL, "st_mt_1: 5 pascal clients, but only 9 images to share, two each for `personal`"),
+        (4, {}, "scenario.clients.<i>.count) or data.train_samples.pascal of at least 5"),
+    ],
+)
+def test_more_clients_than_images_is_refused(train, overrides, message):
+    with pytest.raises(UsageError) as caught:
+        views(train=train, **overrides)
+    assert message in str(caught.value)
+
+
+def test_the_parameter_to_change_is_named():
+    config = resolve("local", "iid1_sdmt", overrides={"scenario.clients": 8})
+    with pytest.raises(UsageError, match=r"8 nyud clients, but only 15 .*fewer clients \(scenario.clients\)"):
+        client_data(config, {("nyud", "train"): range(15), ("nyud", "test"): range(3)})
+
+
+class People:
+    """A dataset where only every third image shows people."""
+
+    def __init__(self, length):
+        self.length = length
+
+    def __len__(self):
+        return self.length
+
+    def eligible(self, tasks):
+        return np.arange(0, self.length, 3) if tasks == ("human_parts",) else None
+
+
+def test_a_dataset_may_say_which_images_a_client_can_use():
+    everything = {(d, s): range(n) for d in ("pascal", "nyud") for s, n in (("train", 60), ("test", 10))}
+    chosen = {**everything, ("pascal", "train"): People(60), ("pascal", "test"): People(10)}
+    config = resolve("local", "st_mt_1")
+    plain, data = client_data(config, everything), client_data(config, chosen)
+    assert data[1].train.indices.tolist() == [i for i in plain[1].train.indices if i % 3 == 0]
+    assert data[1].tests["global"].indices.tolist() == [0, 3, 6, 9]
+    for index in (0, 2, 3, 4, 5):
+        assert data[index].train.indices.tolist() == plain[index].train.indices.tolist()
+        assert len(data[index].tests["global"]) == 10
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_a_client_without_a_usable_image_is_named(split):
+    class Nobody(People):
+        def eligible(self, tasks):
+            return np.arange(0) if tasks == ("human_parts",) else None
+
+    config = resolve("local", "st_mt_1")
+    datasets = {(d, s): Nobody(20) if s == split else range(20) for d in ("pascal", "nyud") for s in ("train", "test")}
+    with pytest.raises(UsageError, match=r"client 'pascal-human_parts'.* usable for human_parts"):
+        client_data(config, datasets)
+
+
+def test_each_pool_deals_all_images_anew():
+    config = resolve("local", "niid3_sdht", overrides={"scenario.evaluation": ["global"]})
+    data = client_data(config, {("nyud", "train"): range(41), ("nyud", "test"): range(5)})
+    dealt = [d.train.indices.tolist() for d in data]
+    for pool in (dealt[:4], dealt[4:]):
+        assert sorted(i for part in pool for i in part) == list(range(41))
+        assert [len(part) for part in pool] == [11, 10, 10, 10]
+    assert dealt[:4] != dealt[4:]
+
+
+def test_equal_shares_are_those_of_the_published_runs():
+    _, data = views()
+    assert [d.train.indices.tolist() for d in data[:5]] == PUBLISHED
 
 
 def test_parties_know_their_number_of_training_images():

@@ -24,26 +24,6 @@ def test_built_in_files_load_and_say_where_they_come_from(name):
     assert first_line.startswith("# Run: fmtlbench run") and first_line.endswith(f"--scenario {name}")
 
 
-def clients(name):
-    return [(client.dataset, set(client.tasks)) for client in load_scenario(name).parties()]
-
-
-def test_the_first_scenario_of_the_paper():
-    tasks = ("semseg", "human_parts", "sal", "normals", "edge")
-    assert clients("st_mt_1") == [
-        *(("pascal", {task}) for task in tasks),
-        ("nyud", {"semseg", "depth", "normals", "edge"}),
-    ]
-    assert load_scenario("st_mt_1").evaluation == ("global",)
-
-
-def test_the_second_scenario_of_the_paper():
-    assert clients("st_mt_2") == [
-        *(("nyud", {task}) for task in ("semseg", "depth", "normals", "edge")),
-        ("pascal", {"semseg", "human_parts", "sal", "normals", "edge"}),
-    ]
-
-
 GOOD = """\
 description: mine
 paper: none
@@ -90,7 +70,11 @@ def test_a_users_file(load, name):
         ("version: 3", "version: 3\nevaluation: [globl]", 4, ["evaluation.0", "global, personal", "'globl'"]),
         ("version: 3", "version: 3\nevaluation: []", 4, ["evaluation", "global, personal"]),
         ("version: 3", "version: 3\nevaluation: [global, global]", 4, ["evaluation", "listed twice"]),
-        ("version: 3", "version: 3\npartition: {kind: even}", 4, ["partition.kind", "equal"]),
+        ("version: 3", "version: 3\npartition: {kind: even}", 4, ["partition.kind", "equal, linear, dirichlet"]),
+        ("version: 3", "version: 3\npartition: {kind: dirichlet}", 4, ["partition", "needs alpha"]),
+        ("version: 3", "version: 3\npartition: {alpha: 1}", 4, ["partition.alpha", "dirichlet only", "this is equal"]),
+        ("version: 3", "version: 3\npartition: {kind: dirichlet, alpha: 0}", 4, ["partition.alpha", "at least 0.001"]),
+        ("version: 3", "version: 3\npartition: {kind: dirichlet, alpha: x}", 4, ["partition.alpha", "a finite number"]),
         ("version: 3", "version: 3\nclient: 1", 4, ["client", "'clients'"]),
         ("version: 3", "version: 3\nname: x", 4, ["name", "named by its file"]),
         ("version: 3", "version: one", 3, ["version", "a whole number"]),

@@ -1,0 +1,138 @@
+"""`fmtlbench show scenario`: who has which task on how much data, as a table, as JSON and as a figure."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..config import RunConfig
+    from ..scenarios import ClientSpec
+
+# Training images of the papers' datasets: an embedded domain has as many as the preset says.
+REAL_IMAGES = {"nyud": 795, "pascal": 4998}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--preset", default="nano", help="whose data sizes to count with; default: nano")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", dest="assignments",
+        help="as for run: a parameter such as scenario.clients=8, or any other value; repeatable",
+    )  # fmt: skip
+    parser.add_argument("--seed", type=int, help="count the shares that are drawn by seed (opens the data)")
+    parser.add_argument("-o", "--output", metavar="FIG", help="draw it, too: a .png, .pdf or .svg file")
+
+
+def show_scenario(args: argparse.Namespace) -> int:
+    from ..config import parse_overrides, resolve
+    from ..errors import UsageError
+    from ..scenarios import Parameters, read_scenario
+    from ..schema import plain
+
+    config = resolve("local", args.name, args.preset, args.seed or 0, overrides=parse_overrides(args.assignments))
+    scenario = config.scenario
+    drawn = scenario.partition.kind == "dirichlet"
+    if args.output and drawn and args.seed is None:
+        raise UsageError(
+            f"-o {args.output}: the shares of {scenario.name} are drawn by seed; add --seed N to count them"
+        )
+    clients = _clients(config, args.seed)
+    files = _draw(scenario.name, clients, args.output) if args.output else []
+    stem, tree, origins = read_scenario(args.name)
+    declared = Parameters(stem, tree, origins).declared
+    if args.json:
+        print(json.dumps({**plain(scenario), "parties": clients}, indent=2, ensure_ascii=False))
+        return 0
+    from ._tables import print_records
+
+    print(f"{scenario.name} (version {scenario.version}): {scenario.description}")
+    how = scenario.partition.kind + (f" (alpha {scenario.partition.alpha:g})" if drawn else "")
+    print(
+        f"{scenario.paper} · partition: {how} · judged on: {', '.join(scenario.evaluation)} "
+        f"· images as in preset {args.preset}"
+    )
+    for name, value in scenario.parameters.items():
+        print(f"scenario.{name}={value} (default {declared[name].default}): {declared[name].doc}")
+    if any(spec.pool for spec in scenario.parties()):
+        print("each pool deals all images of its dataset anew")
+    if config.data.source == "real" and any(spec.tasks == ("human_parts",) for spec in scenario.parties()):
+        print("a client with human parts alone uses only those of its images that show people")
+    print_records([_record(client) for client in clients])
+    for file in files:
+        print(file)
+    return 0
+
+
+def _clients(config: RunConfig, seed: int | None) -> list[dict[str, Any]]:
+    """One record per client, with its share of its dataset; images is None where only a seed can tell."""
+    from ..data.views import held_out
+
+    specs = config.scenario.parties()
+    groups: dict[tuple[str, str | None], list[ClientSpec]] = {}
+    for spec in specs:
+        groups.setdefault((spec.dataset, spec.pool), []).append(spec)
+    shares = {}
+    for (domain, pool), members in groups.items():
+        sizes = _sizes(config, domain, pool, members, seed)
+        words = _words(config.scenario.partition.kind, len(members))
+        shares |= {spec.index: pair for spec, pair in zip(members, zip(words, sizes))}
+    records = []
+    for spec in specs:
+        share, images = shares[spec.index]
+        record = {"client": spec.id, "dataset": spec.dataset, "tasks": list(spec.tasks), "share": share}
+        if spec.pool:
+            record["share"] += f" of pool {spec.pool}"
+        record["images"] = images
+        if "personal" in config.scenario.evaluation:
+            record["held_out"] = None if images is None else held_out(config, images)
+        records.append(record)
+    return records
+
+
+def _sizes(
+    config: RunConfig, domain: str, pool: str | None, members: list[ClientSpec], seed: int | None
+) -> list[int] | list[None]:
+    from ..data.partitions import equal_sizes, linear_sizes
+    from ..data.views import check_enough, least_images, shares_of
+
+    kind = config.scenario.partition.kind
+    if kind == "dirichlet":
+        if seed is None:
+            return [None] * len(members)
+        from ..data.open import open_split
+
+        dataset = open_split(config.data, domain, "train")
+        return [len(share) for share in shares_of(config, domain, pool, dataset, len(members))]
+    images = (config.data.train_samples or {}).get(domain, REAL_IMAGES[domain])
+    check_enough(config, domain, len(members), images)
+    if kind == "linear":
+        return linear_sizes(images, len(members), least_images(config))
+    return equal_sizes(images, len(members))
+
+
+def _words(kind: str, clients: int) -> list[str]:
+    if clients == 1:
+        return ["all"]
+    if kind == "dirichlet":
+        return ["drawn by seed"] * clients
+    if kind == "linear":
+        return [f"{i}/{clients * (clients + 1) // 2}" for i in range(1, clients + 1)]
+    return [f"1/{clients}"] * clients
+
+
+def _record(client: dict[str, Any]) -> dict[str, Any]:
+    """As the table shows it."""
+    shown = {**client, "tasks": ", ".join(client["tasks"])}
+    if "held_out" in shown:
+        shown["of which held out"] = shown.pop("held_out")
+    return {key: "–" if value is None else value for key, value in shown.items()}
+
+
+def _draw(name: str, clients: list[dict[str, Any]], output: str) -> list:
+    from ..reports.plots.style import save, targets
+
+    targets(output)  # a wrong ending is told before anything is drawn
+    from ..reports.distribution import distribution
+
+    return save(distribution(name, clients), output)

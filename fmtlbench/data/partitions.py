@@ -1,0 +1,102 @@
+"""How the images of one domain are dealt to its clients: disjoint, complete, seeded, nobody empty-handed."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..errors import FmtlbenchError
+from ..scenarios import Partition
+
+_histograms: dict[int, tuple[weakref.ref, np.ndarray]] = {}  # by id of the dataset, as long as it lives
+
+
+def deal(
+    partition: Partition, dataset: Any, clients: int, rng: np.random.Generator, least: int = 1
+) -> list[np.ndarray]:
+    """Sorted image numbers of every client.
+
+    Args:
+        partition: which kind, and its alpha.
+        dataset: anything with a length; `dirichlet` reads its semantic labels too.
+        clients: among how many.
+        rng: decides everything random.
+        least: images every client gets at least; `least * clients` must not exceed the length.
+    """
+    parts = KINDS[partition.kind](partition, dataset, clients, rng, least)
+    return [np.sort(part) for part in parts]
+
+
+def linear_sizes(count: int, clients: int, least: int = 1) -> list[int]:
+    """Shares in the proportion 1 : 2 : … : clients, rounded by largest remainder, none below `least`."""
+    exact = count * np.arange(1, clients + 1) / (clients * (clients + 1) / 2)
+    sizes = np.floor(exact).astype(int)
+    by_remainder = np.argsort(sizes - exact, kind="stable")
+    sizes[by_remainder[: count - sizes.sum()]] += 1
+    while sizes.min() < least:  # only where there are hardly more images than clients
+        sizes[sizes.argmin()] += 1
+        sizes[sizes.argmax()] -= 1
+    return sizes.tolist()
+
+
+def equal_sizes(count: int, clients: int) -> list[int]:
+    """Sizes that differ by one at most."""
+    return [count // clients + (i < count % clients) for i in range(clients)]
+
+
+def histograms(dataset: Any) -> np.ndarray:
+    """Labelled pixels per image and semantic class, [images, classes]; read once per dataset object."""
+    known = _histograms.get(id(dataset))
+    if known is not None and known[0]() is dataset:
+        return known[1]
+    classes = getattr(dataset, "classes", {}).get("semseg")
+    if not classes:
+        raise FmtlbenchError(
+            f"partition dirichlet: {getattr(dataset, 'name', dataset)} has no semantic labels to go by; "
+            "--set scenario.partition.kind=equal or linear"
+        )
+    counts = np.zeros((len(dataset), classes), np.int64)
+    for index in range(len(dataset)):  # one by one: real images differ in size and do not stack
+        labels = np.asarray(dataset.batch(np.array([index]), keys=("semseg",))["semseg"]).ravel().astype(np.int64)
+        counts[index] = np.bincount(labels[(labels >= 0) & (labels < classes)], minlength=classes)
+    key = id(dataset)
+    _histograms[key] = (weakref.ref(dataset, lambda _: _histograms.pop(key, None)), counts)
+    return counts
+
+
+def _equal(partition: Partition, dataset: Any, clients: int, rng: np.random.Generator, least: int) -> list[np.ndarray]:
+    return np.array_split(rng.permutation(len(dataset)), clients)
+
+
+def _linear(partition: Partition, dataset: Any, clients: int, rng: np.random.Generator, least: int) -> list[np.ndarray]:
+    sizes = linear_sizes(len(dataset), clients, least)
+    return np.split(rng.permutation(len(dataset)), np.cumsum(sizes)[:-1])
+
+
+def _dirichlet(
+    partition: Partition, dataset: Any, clients: int, rng: np.random.Generator, least: int
+) -> list[np.ndarray]:
+    """Every class is spread over the clients by Dirichlet(alpha); an image goes where its pixels' classes lie."""
+    pixels = histograms(dataset)
+    spread = rng.dirichlet(np.full(clients, partition.alpha), size=pixels.shape[1])  # [classes, clients]
+    total = pixels.sum(1, keepdims=True)
+    chance = np.where(total > 0, pixels @ spread / np.maximum(total, 1), 1 / clients)  # [images, clients]
+    edges = np.cumsum(chance, axis=1)
+    draws = rng.random((len(pixels), 1)) * edges[:, -1:]  # the last edge is 1 but for rounding
+    owner = np.minimum((draws >= edges).sum(1), clients - 1)
+    sizes = np.bincount(owner, minlength=clients)
+    for poor in range(clients):
+        while sizes[poor] < least:  # the likeliest image of the richest client
+            rich = int(sizes.argmax())
+            theirs = np.flatnonzero(owner == rich)
+            owner[theirs[chance[theirs, poor].argmax()]] = poor
+            sizes[rich] -= 1
+            sizes[poor] += 1
+    return [np.flatnonzero(owner == client) for client in range(clients)]
+
+
+Rule = Callable[[Partition, Any, int, np.random.Generator, int], list[np.ndarray]]
+KINDS: dict[str, Rule] = {"equal": _equal, "linear": _linear, "dirichlet": _dirichlet}

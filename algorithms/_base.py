@@ -98,6 +98,10 @@ class Algorithm:
         """What is scored."""
         return Evaluation()
 
+    def billed_copies(self) -> int:
+        """How often each row that travels is billed; more than once where a published protocol moves more."""
+        return 1
+
     def diagnostics(self) -> dict[str, Any]:
         """Numbers worth keeping per round (hyper weights, groupings); plain JSON values."""
         return {}

@@ -109,7 +109,10 @@ class FedHCA2(Algorithm):
 
     def diagnostics(self):
         alpha = {self.parties[i].id: w[0] for i, w in self.alpha.weights.items()}
-        beta = {f"{self.parties[o.client].id}/{o.task}": w for o, w in self.beta.weights.items()}
+        beta = {
+            "/".join([self.parties[o.client].id, *([o.task] if o.task else [])]): w
+            for o, w in self.beta.weights.items()
+        }
         return {"alpha": alpha, "beta": beta}
 
     def state_dict(self):

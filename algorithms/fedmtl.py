@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 from ..exchange import Owner
 from ..schema import limits
@@ -30,10 +31,12 @@ class FedMTL(Sharing):
     @dataclass(frozen=True)
     class Params(Sharing.Params):
         rho: float | None = limits(None, low=0, doc="ρ; null = 10^-(⌊log10 d⌋+2); 0 gives local training")
+        # whole: everybody's parameters W travel both ways, as FMTL-Bench's Table 8 counts; the numbers are the same.
+        protocol: Literal["mean", "whole"] = limits("mean", doc="what is billed: the mean that is needed, or all of W")
 
     def __init__(self, params, parties):
         super().__init__(params, parties)
-        self.rows = {"encoder": len(parties), "decoder": sum(len(party.tasks) for party in parties)}
+        self.rows = {"encoder": len(parties), "decoder": sum(party.decoders for party in parties)}
         # The sum over everybody's last parameters, and who is in it. What an absent client last sent is what it will
         # start from (nothing is installed), so a returning one adds its update: the sum is all the server keeps.
         self.sums = {}  # kind → [d]
@@ -60,6 +63,9 @@ class FedMTL(Sharing):
             return rows.after.clone()  # nobody else: the distance is 0
         share = 1 / (len(known) - 1)
         return torch.add(self.sums[kind] * share, rows.after, alpha=-share, out=empty_like(rows.after))
+
+    def billed_copies(self):
+        return 1 if self.params.protocol == "mean" else len(self.parties)
 
     def local_objective(self, local):
         if self.params.rho == 0:

@@ -38,6 +38,7 @@ class MaTFL(Algorithm):
     def __init__(self, params, parties):
         super().__init__(params, parties)
         self.groups = {}  # client id → its cluster's number, or its friends' ids, of the last round
+        self.votes = None  # what each layer voted in the last round (voting)
 
     def shared(self, index):
         return ("encoder",)
@@ -52,12 +53,14 @@ class MaTFL(Algorithm):
         return mix(group_means(labels), rows.after)
 
     def _vote(self, rows):
-        similar = [
-            cosines(gram(rows.after[:, t.start : t.stop], rows.before[:, t.start : t.stop]))
-            for t in voting_tensors(rows.tensors)[-self.params.vote_layers :]
-        ]
-        weights = friend_weights(np.stack(similar), self.params.friends)
+        voters = voting_tensors(rows.tensors)[-self.params.vote_layers :]
+        similar = np.stack(
+            [cosines(gram(rows.after[:, t.start : t.stop], rows.before[:, t.start : t.stop])) for t in voters]
+        )
+        weights = friend_weights(similar, self.params.friends)
         ids = self._ids(rows)
+        votes = layer_votes(similar, self.params.friends).tolist()
+        self.votes = {"layers": [t.name for t in voters], "clients": ids, "votes": votes}
         self.groups = {ids[i]: [ids[j] for j in np.flatnonzero(row)] for i, row in enumerate(weights)}
         means = group_means(alike(rows, self.parties))
         return move(rows, means @ weights, means)
@@ -66,7 +69,7 @@ class MaTFL(Algorithm):
         return [self.parties[owner.client].id for owner in rows.owners]
 
     def diagnostics(self):
-        return {"groups": dict(self.groups)}
+        return {"groups": dict(self.groups), **({"votes": self.votes} if self.votes else {})}
 
 
 def clusters(cosine, k):
@@ -86,16 +89,24 @@ def clusters(cosine, k):
     return labels
 
 
+def layer_votes(cosine, friends):
+    """By layer, from its cosines: k points to a client's most similar one, k − 1 to the next, … [L, R, R] both."""
+    n = cosine.shape[1]
+    k = min(friends, n)
+    mean, self_first = cosine.mean(0), np.eye(n)
+    votes = np.zeros(cosine.shape, dtype=int)
+    for layer, given in zip(cosine, votes):
+        for i in range(n):
+            ranking = np.lexsort((-mean[i], -self_first[i], -layer[i]))[:k]
+            given[i, ranking] = np.arange(k, 0, -1)
+    return votes
+
+
 def friend_weights(cosine, friends):
     """From the cosines of each layer, [L, R, R]: how far each client follows each other one. [R, R], rows sum to 1."""
     n = cosine.shape[1]
     k = min(friends, n)
-    mean, self_first = cosine.mean(0), np.eye(n)
-    votes = np.zeros((n, n))
-    for layer in cosine:
-        for i in range(n):
-            ranking = np.lexsort((-mean[i], -self_first[i], -layer[i]))[:k]
-            votes[i, ranking] += np.arange(k, 0, -1)
+    mean, self_first, votes = cosine.mean(0), np.eye(n), layer_votes(cosine, friends).sum(0)
     positive = cosine.clip(min=0)
     similarity = (positive / positive.sum(2, keepdims=True)).mean(0)
     weights = np.zeros((n, n))

@@ -1,7 +1,7 @@
 """A model's parameters as one contiguous float32 vector, cut into named blocks.
 
-Blocks are `encoder`, `decoder/<task>/<layer>` and `head/<task>`; the parameters are views of the vector, so reading
-or replacing a part is one copy, and no state dict is ever built or copied during a round.
+Blocks are `encoder`, `decoder/<task>/<layer>` and `head/<task>`, as the network's `parts` say; the parameters are views
+of the vector, so reading or replacing a part is one copy, and no state dict is ever built or copied during a round.
 """
 
 from __future__ import annotations
@@ -28,20 +28,26 @@ class Part:
 class FlatModel:
     """A model whose parameters live in `vector`."""
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, merged: tuple[str, ...] = ()) -> None:
+        """Parts of the kinds in `merged` become one decoder part: what a client that exchanges whole models sends."""
         self.model = model
-        modules = [("encoder", None, model.encoder)]
-        modules += [("decoder", task, m) for task, m in model.decoders.items()]
-        modules += [("head", task, m) for task, m in model.heads.items()]
         self.parts: list[Part] = []
         self.parameters: list[nn.Parameter] = []
         self._kind_of: list[str] = []
         position = 0
-        for kind, task, module in modules:
-            start, tensors = position, []
+        for kind, task, module in model.parts():
+            joins = kind in merged
+            if joins and self.parts[-1].task is None and self.parts[-1].kind == "decoder":
+                start, tensors = self.parts[-1].start, list(self.parts.pop().tensors)
+            else:
+                start, tensors = position, []
+            prefix = f"{kind}.{task}." if joins else ""
+            kind, task = ("decoder", None) if joins else (kind, task)
             for name, parameter in module.named_parameters():
-                layer = name.split(".", 1)[0] if kind == "decoder" else kind
-                tensors.append(TensorSlice(name, layer, position - start, position - start + parameter.numel()))
+                layer = f"{prefix}{name.split('.', 1)[0]}" if kind == "decoder" else kind
+                tensors.append(
+                    TensorSlice(prefix + name, layer, position - start, position - start + parameter.numel())
+                )
                 position += parameter.numel()
                 self.parameters.append(parameter)
                 self._kind_of.append(kind)

@@ -13,9 +13,12 @@ from typing import Any, Literal
 
 from .algorithms import ALGORITHMS, Algorithm
 from .data.catalog import DOMAINS
-from .errors import UsageError, nearest, unknown
+from .errors import RefusedError, UsageError, nearest, unknown
+from .exchange import Party
+from .metrics import METRICS
+from .models.weights import resolved
 from .presets import read_preset
-from .scenarios import Scenario, check_scenario, read_scenario
+from .scenarios import Parameters, Scenario, check_scenario, read_scenario
 from .schema import build, limits, locate, plain
 from .tasks import TASKS
 from .yamlfile import dump_yaml, load_yaml, parse_scalar
@@ -40,6 +43,9 @@ class FederationConfig:
 
     rounds: int = limits(low=1)
     participation: float = limits(1.0, above=0, high=1, doc="share of the clients in each round, sampled by seed")
+    # decoders: one by one, also across tasks, while heads stay home (FedHCA²). models: all decoders of a client as one
+    # row, with the heads where all clients have the same dataset and tasks (FMTL-Bench's whole models).
+    exchange: Literal["decoders", "models"] = "decoders"
 
 
 @dataclass(frozen=True)
@@ -51,19 +57,24 @@ class DataConfig:
     train_samples: dict[str, int] | None = limits(None, low=1)
     test_samples: dict[str, int] | None = limits(None, low=1)
     personal_fraction: float = limits(0.1, above=0, high=0.5, doc="held out of each client's data for `personal`")
+    workers: int = limits(0, low=0, high=256, doc="loading processes for real images; moves no number")
 
 
 @dataclass(frozen=True)
 class ModelConfig:
     """The network every client builds for its own tasks."""
 
-    architecture: Literal["fedhca2"]
+    architecture: Literal["fedhca2", "md", "tc", "matfl"]
     backbone: str
     pretrained: bool
     drop_path: float = limits(0.0, low=0, high=0.9)
     # torch: every layer's own default, as in the public code. lecun: weights of variance 1/fan-in, which keeps the
     # signal's size through the head's chain of linear layers; it is what lets the nano network learn in minutes.
     init: Literal["torch", "lecun"] = "torch"
+    # two_class: softmax over background and foreground. one_logit: one channel, as in the MaT-FL code.
+    saliency: Literal["two_class", "one_logit"] = "two_class"
+    weights: str | None = limits(None, doc="a local file of encoder weights instead of timm's")
+    weights_sha256: str | None = limits(None, doc="of that file; filled in by itself")
 
 
 @dataclass(frozen=True)
@@ -75,6 +86,8 @@ class TrainConfig:
     weight_decay: float = limits(low=0)
     batch_size: int = limits(low=1)
     local_epochs: dict[str, int] = limits(low=1)
+    schedule: Literal["cosine", "exponential"] = limits("cosine", doc="over local epochs, or × decay in each round")
+    decay: float = limits(0.99, above=0, high=1, doc="of the exponential schedule, per round")
     warmup_epochs: int = limits(0, low=0)
     warmup_lr: float = limits(0.0, low=0)
     min_lr: float = limits(0.0, low=0)
@@ -82,6 +95,14 @@ class TrainConfig:
     loss_weights: dict[str, float] | None = limits(None, low=0, doc="overrides the papers' weights, by task")
     amp: Literal["none", "bf16", "fp16"] = "none"
     betas: tuple[float, float] = limits((0.9, 0.999), low=0, below=1)
+    amsgrad: bool = False
+    optimizer_state: Literal["keep", "fresh"] = limits("keep", doc="fresh: a new optimiser in every round")
+    edge_weight: dict[str, float] | None = limits(
+        None, above=0, below=1, doc="of edge pixels in the edge loss, by dataset"
+    )
+    # How the task-conditioned network learns its tasks: one encoder pass and one step for all (joint) or one per task
+    # (sequential); public: sequential without clearing the gradients in between, as the FMTL-Bench code does.
+    tc: Literal["joint", "sequential", "public"] = "joint"
     clip_norm: float | None = limits(None, above=0, doc="clip the gradient norm; null leaves it alone")
     threads: int | None = limits(None, low=1, doc="CPU threads; null = all, then numbers depend on the machine")
 
@@ -92,6 +113,7 @@ class EvaluationConfig:
 
     every: int = limits(low=1)
     batch_size: int = limits(low=1)
+    metrics: dict[str, str] | None = limits(None, doc="another primary metric, by task")
 
 
 @dataclass(frozen=True)
@@ -123,16 +145,37 @@ class RunConfig:
 
     def hash(self) -> str:
         """The canonical hash: equal configs, however they were written, have equal hashes."""
+        return _digest(self._identity())
+
+    def setting(self) -> str:
+        """The hash of everything but method and seed: runs with equal ones may stand in one table."""
+        identity = self._identity()
+        del identity["algorithm"], identity["seed"]
+        return _digest(identity)
+
+    def _identity(self) -> dict[str, Any]:
+        """What decides the numbers: not what a file is called or described as, nor how often something is saved."""
         identity = plain(self)
         del identity["checkpoint_every"], identity["algorithm"]["file"]
         del identity["scenario"]["description"], identity["scenario"]["paper"]
-        text = json.dumps(identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
-        return hashlib.sha256(text.encode()).hexdigest()
+        del identity["data"]["workers"], identity["model"]["weights"]
+        return identity
+
+    @property
+    def heads_travel(self) -> bool:
+        """Whole models are exchanged and all clients have the same heads."""
+        alike = {(spec.dataset, spec.tasks) for spec in self.scenario.parties()}
+        return self.federation.exchange == "models" and len(alike) == 1
 
     def folder(self) -> Path:
         """Where the run lives below the output folder."""
         leaf = f"{self.preset}-{self.data.source}-s{self.seed}-{self.hash()[:8]}"
         return Path(self.scenario.name) / self.algorithm.name / leaf
+
+
+def _digest(identity: dict[str, Any]) -> str:
+    text = json.dumps(identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def parse_overrides(assignments: Iterable[str]) -> dict[str, Any]:
@@ -166,10 +209,13 @@ def resolve(
     name, scenario_tree, scenario_origins = read_scenario(scenario)
     tree["scenario"] = {"name": name, **scenario_tree}
     origins |= {f"scenario.{k}" if k else "scenario": v for k, v in scenario_origins.items()}
+    parameters = Parameters(name, tree["scenario"], origins, "scenario")
     tree["algo"] = {}
     for key, value in (overrides or {}).items():
         flag = f"--set {key}={_show(value)}"
         _check_key(key, flag)
+        if parameters.take(key, plain(value), flag):
+            continue
         _assign(tree, key, plain(value), flag)
         for stale in [path for path in origins if path.startswith(f"{key}.")]:
             del origins[stale]
@@ -177,6 +223,7 @@ def resolve(
         sections = key.split(".")[:-1]
         for depth in range(1, len(sections) + 1):  # sections that no file has
             origins.setdefault(".".join(sections[:depth]), flag)
+    parameters.fill(tree["scenario"])
     options = build(method.Params, tree.pop("algo"), origins, "algo")
     is_file = algo.endswith(".py")
     tree |= {
@@ -191,11 +238,35 @@ def resolve(
         "device": device,
     }
     config = build(RunConfig, tree, origins)
+    config = dataclasses.replace(config, model=resolved(config.model))
     check_scenario(config.scenario, origins, "scenario")
     _cross_check(config, origins)
-    if reason := method.refuses(options, config.scenario, config.federation):
-        raise UsageError(f"{method.name} on {config.scenario.name}: {reason}")
+    reason = method.refuses(options, config.scenario, config.federation) or _incongruent(config, method, options)
+    if reason:
+        raise RefusedError(f"{method.name} on {config.scenario.name}: {reason}")
     return config
+
+
+def _incongruent(config: RunConfig, method: type[Algorithm], options: Any) -> str | None:
+    """Why whole models cannot be exchanged: the tables' NULL. The task-conditioned network fits any clients."""
+    specs = config.scenario.parties()
+    decoders = sorted({len(spec.tasks) for spec in specs})
+    if config.federation.exchange == "decoders" or config.model.architecture == "tc" or len(decoders) == 1:
+        return None
+    instance = method(options, [Party(s.index, s.id, s.dataset, s.tasks, samples=1) for s in specs])
+    if not any("decoder" in instance.shared(index) for index in range(config.federation.rounds)):
+        return None
+    return (
+        f"whole models of clients with {' and '.join(map(str, decoders))} tasks do not fit together (the papers' "
+        f"NULL); exchange encoders only{_encoder_only(method)}, or decoders one by one: "
+        "--set federation.exchange=decoders"
+    )
+
+
+def _encoder_only(method: type[Algorithm]) -> str:
+    names = {f.name for f in dataclasses.fields(method.Params)}
+    options = {"shared": "algo.shared=encoder", "decoder": "algo.decoder=none"}
+    return "".join(f" (--set {flag})" for name, flag in options.items() if name in names)
 
 
 def _check_method(method: Any) -> type[Algorithm]:
@@ -257,8 +328,8 @@ def _show(value: Any) -> str:
 def _cross_check(config: RunConfig, origins: Mapping[str, str]) -> None:
     """Checks that need two sections at once."""
 
-    def complain(key: str, message: str) -> UsageError:
-        return UsageError(f"{locate(key, origins) or config.preset}: {key}: {message}")
+    def complain(key: str, message: str) -> RefusedError:
+        return RefusedError(f"{locate(key, origins) or config.preset}: {key}: {message}")
 
     for key, floor in (("train.min_lr", config.train.min_lr), ("train.warmup_lr", config.train.warmup_lr)):
         if floor > config.train.lr:
@@ -274,5 +345,21 @@ def _cross_check(config: RunConfig, origins: Mapping[str, str]) -> None:
             raise complain(f"{key}.{domain}", f"no dataset {domain!r}; {nearest(domain, DOMAINS)}")
         for domain in sorted(domains - set(mapping or {})):
             raise complain(key, f"no entry for {domain!r}, which the scenario uses")
-    for task in sorted(set(config.train.loss_weights or {}) - set(TASKS)):
-        raise complain(f"train.loss_weights.{task}", f"no task {task!r}; {nearest(task, TASKS)}")
+    for key, mapping in (
+        ("train.loss_weights", config.train.loss_weights),
+        ("evaluation.metrics", config.evaluation.metrics),
+    ):
+        for task in sorted(set(mapping or {}) - set(TASKS)):
+            raise complain(f"{key}.{task}", f"no task {task!r}; {nearest(task, TASKS)}")
+    for domain in sorted(set(config.train.edge_weight or {}) - set(DOMAINS)):
+        raise complain(f"train.edge_weight.{domain}", f"no dataset {domain!r}; {nearest(domain, DOMAINS)}")
+    for task, name in (config.evaluation.metrics or {}).items():
+        fitting = [metric for metric in METRICS if task in METRICS[metric].tasks]
+        if name not in fitting:
+            raise complain(f"evaluation.metrics.{task}", f"no metric {name!r} of {task}; {nearest(name, fitting)}")
+    if config.model.architecture != "tc" and "train.tc" in origins and origins["train.tc"].startswith("--set"):
+        raise complain("train.tc", "is for model.architecture=tc; the other networks learn all tasks at once")
+    if config.train.tc == "public" and config.train.amp == "fp16":
+        raise complain("train.tc", "public adds up gradients over steps, which fp16 scales differently; try bf16")
+    if config.train.amsgrad and config.train.optimizer == "sgd":
+        raise complain("train.amsgrad", "is for adam and adamw, not for sgd")

@@ -14,6 +14,10 @@ class UsageError(FmtlbenchError):
     """A request that makes no sense as given: exit code 2."""
 
 
+class RefusedError(UsageError):
+    """Values that are fine one by one and do not go together, such as a method and a scenario."""
+
+
 class UnknownNameError(UsageError, LookupError):
     """A name that no registry, schema or dataset knows."""
 

@@ -40,6 +40,12 @@ class Party:
     dataset: str
     tasks: tuple[str, ...]
     samples: int
+    merged: bool = False  # its decoders travel as one row
+
+    @property
+    def decoders(self) -> int:
+        """How many decoder rows it sends."""
+        return 1 if self.merged else len(self.tasks)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ def balanced_cross_entropy(raw: Tensor, label: Tensor) -> Tensor:
     return F.cross_entropy(raw, label.long(), weight=weight, ignore_index=IGNORE, reduction="sum") / count
 
 
-def weighted_bce(raw: Tensor, label: Tensor, positive: float) -> Tensor:
+def weighted_bce(raw: Tensor, label: Tensor, positive: float | Tensor) -> Tensor:
     """Binary cross-entropy on logits, edges weighted by `positive`, the rest by 1 − `positive`; mean over valid pixels.
 
     Labels may be fractions, as resized edge maps are.
@@ -36,6 +36,13 @@ def weighted_bce(raw: Tensor, label: Tensor, positive: float) -> Tensor:
     z = raw[:, 0]
     loss = positive * target * F.softplus(-z) + (1 - positive) * (1 - target) * F.softplus(z)
     return (loss * valid).sum() / valid.sum().clamp(min=1)
+
+
+def balanced_bce(raw: Tensor, label: Tensor) -> Tensor:
+    """`weighted_bce` where the positives weigh as much as the share of negatives among the batch's valid pixels."""
+    valid = label != IGNORE
+    positive = (label == 1).sum() / valid.sum().clamp(min=1)
+    return weighted_bce(raw, label, 1 - positive)
 
 
 def l1(raw: Tensor, label: Tensor) -> Tensor:
@@ -54,7 +61,7 @@ def l1_unit(raw: Tensor, label: Tensor) -> Tensor:
 
 
 LOSSES: dict[str, Callable[..., Tensor]] = {
-    f.__name__: f for f in (cross_entropy, balanced_cross_entropy, weighted_bce, l1, l1_unit)
+    f.__name__: f for f in (cross_entropy, balanced_cross_entropy, weighted_bce, balanced_bce, l1, l1_unit)
 }
 
 

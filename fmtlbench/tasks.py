@@ -6,7 +6,7 @@ No torch here: `fmtlbench list` reads these records too. Losses are named and li
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from .metrics import IGNORE
@@ -14,7 +14,9 @@ from .metrics import IGNORE
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["IGNORE", "TASKS", "TaskSpec"]
+    from .config import RunConfig
+
+__all__ = ["IGNORE", "TASKS", "TaskSpec", "task_specs"]
 
 
 @dataclass(frozen=True)
@@ -52,3 +54,21 @@ _SPECS = (
 )  # fmt: skip
 
 TASKS: dict[str, TaskSpec] = {spec.name: spec for spec in _SPECS}
+
+ONE_LOGIT_SALIENCY = replace(
+    TASKS["sal"], loss="balanced_bce", decode=lambda z: z[:, 0].sigmoid(), channels=1, loss_options={}
+)
+
+
+def task_specs(config: RunConfig, dataset: str) -> dict[str, TaskSpec]:
+    """The records as a run's config has them for the clients of one dataset."""
+    specs = dict(TASKS)
+    if config.model.saliency == "one_logit":
+        specs["sal"] = ONE_LOGIT_SALIENCY
+    if dataset in (weights := config.train.edge_weight or {}):
+        specs["edge"] = replace(specs["edge"], loss_options={"positive": weights[dataset]})
+    for task, weight in (config.train.loss_weights or {}).items():
+        specs[task] = replace(specs[task], weight=weight)
+    for task, metric in (config.evaluation.metrics or {}).items():
+        specs[task] = replace(specs[task], metric=metric)
+    return specs

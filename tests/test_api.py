@@ -37,7 +37,7 @@ def test_options_of_the_method_are_overrides_too(tiny_run):
         ({"seed": -1}, "--seed -1"),
         ({"data_root": "/data"}, "--data-root /data: preset 'nano' uses the embedded data"),
         ({"lr": 1}, "no section 'lr'"),
-        ({"data.train_samples.pascal": 1}, "too few to hold some out"),
+        ({"data.train_samples.pascal": 1}, "only 1 images to share, two each"),
     ],
 )
 def test_a_wrong_request_is_refused(tiny_run, given, message):

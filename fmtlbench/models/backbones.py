@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from torch import Tensor, nn
 
-from ..errors import FmtlbenchError, unknown
+from ..errors import UsageError, unknown
+from .weights import load_pretrained
+
+# Which maps an architecture asks for. pyramid: strides 4, 8, 16 and 32. all: every map there is, for a ResNet also
+# that of stride 2, after the stem's ReLU. dilated: only the last one, kept at stride 8 by dilated convolutions.
+Maps = Literal["pyramid", "all", "dilated"]
 
 
 @dataclass(frozen=True)
@@ -16,40 +21,63 @@ class Backbone:
 
     timm: str
     options: dict[str, Any] = field(default_factory=dict)
+    maps: dict[Maps, dict[str, Any]] = field(default_factory=dict)  # further options, by the maps asked for
     channels_last: bool = False  # timm's Swin returns [B, H, W, C]
     norms: bool = False  # a LayerNorm after every scale, as in the FedHCA² code's Swin
     sized: bool = False  # attention windows are laid out for one input size
-    stride: int = 32
+    stride: int = 32  # of the deepest map, unless dilated
 
 
-_SWIN = {"channels_last": True, "norms": True, "sized": True}
-_NANO = {"embed_dim": 24, "depths": (1, 1, 2, 1), "num_heads": (1, 2, 4, 8), "window_size": 4}
+_SWIN = {"channels_last": True, "norms": True, "sized": True, "maps": {"pyramid": {}, "all": {}}}
+_RESNET = {
+    "maps": {
+        "pyramid": {"out_indices": (1, 2, 3, 4)},
+        "all": {"out_indices": (0, 1, 2, 3, 4)},
+        "dilated": {"out_indices": (4,), "output_stride": 8},
+    }
+}
+_SWIN_NANO = {"embed_dim": 24, "depths": (1, 1, 2, 1), "num_heads": (1, 2, 4, 8), "window_size": 4}
+# A quarter of ResNet-18's widths. timm fixes the plain 7×7 stem at 64 channels, so three 3×3 convolutions replace it.
+_RESNET_NANO = {"channels": (16, 32, 64, 128), "stem_type": "deep", "stem_width": 8}
 
 BACKBONES: dict[str, Backbone] = {
-    "swin_nano": Backbone("swin_tiny_patch4_window7_224", _NANO, **_SWIN),
+    "swin_nano": Backbone("swin_tiny_patch4_window7_224", _SWIN_NANO, **_SWIN),
     "swin_tiny": Backbone("swin_tiny_patch4_window7_224", **_SWIN),
     "swin_small": Backbone("swin_small_patch4_window7_224", **_SWIN),
     "swin_base": Backbone("swin_base_patch4_window7_224", **_SWIN),
-    "resnet18": Backbone("resnet18", {"out_indices": (1, 2, 3, 4)}),
+    "resnet_nano": Backbone("resnet18", _RESNET_NANO, **_RESNET),
+    "resnet18": Backbone("resnet18", **_RESNET),
+    "mobilenetv2_100": Backbone("mobilenetv2_100", **_RESNET),
+    "tf_efficientnet_lite0": Backbone("tf_efficientnet_lite0", **_RESNET),
 }
 
 
 class Encoder(nn.Module):
-    """Feature maps at strides 4, 8, 16 and 32."""
+    """Image → feature maps, largest first, each [B, channels, H / stride, W / stride]."""
 
-    def __init__(self, name: str, size: tuple[int, int], pretrained: bool = False, drop_path: float = 0.0) -> None:
+    def __init__(
+        self, name: str, size: tuple[int, int], pretrained: bool | str = False, drop_path: float = 0.0,
+        maps: Maps = "pyramid",
+    ) -> None:  # fmt: skip
         super().__init__()
         if name not in BACKBONES:
             raise unknown("backbone", name, BACKBONES, "model.backbone")
         spec = BACKBONES[name]
-        self.channels_last, self.stride = spec.channels_last, spec.stride
-        options = {**spec.options, "drop_path_rate": drop_path}  # always: timm's own default is not 0
+        if maps not in spec.maps:
+            valid = ", ".join(sorted(other for other, b in BACKBONES.items() if maps in b.maps))
+            raise UsageError(
+                f"model.backbone: this architecture needs {maps} maps, which {name!r} lacks; valid: {valid}"
+            )
+        self.channels_last, self.size = spec.channels_last, tuple(size)
+        options = {**spec.options, **spec.maps[maps], "drop_path_rate": drop_path}  # always: timm's default is not 0
         if spec.sized:
             # Windows keep their size on maps smaller than they are: else clients with other image sizes would have
             # encoders of other shapes, which nobody could average.
             options |= {"img_size": size, "always_partition": True}
         self.body = _create(spec.timm, pretrained, options)
         self.channels: list[int] = self.body.feature_info.channels()
+        self.strides: list[int] = self.body.feature_info.reduction()
+        self.stride = self.strides[-1]  # image sizes are multiples of it
         self.norms = nn.ModuleList(nn.LayerNorm(c) for c in self.channels) if spec.norms else None
 
     def forward(self, image: Tensor) -> list[Tensor]:
@@ -59,16 +87,11 @@ class Encoder(nn.Module):
         return [m.permute(0, 3, 1, 2) for m in maps] if self.channels_last else maps
 
 
-def _create(name: str, pretrained: bool, options: dict[str, Any]) -> nn.Module:
+def _create(name: str, pretrained: bool | str, options: dict[str, Any]) -> nn.Module:
+    """`pretrained`: True for timm's weights, or the path of a file."""
     import timm
 
-    try:
-        return timm.create_model(name, pretrained=pretrained, features_only=True, **options)
-    except Exception as error:
-        if not pretrained:
-            raise
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise FmtlbenchError(
-            f"no pretrained weights for {name}: {reason}. They come from the timm hub on first use; "
-            "with no network, fill its cache elsewhere, or train from scratch with --set model.pretrained=false"
-        ) from None
+    body = timm.create_model(name, pretrained=False, features_only=True, **options)
+    if pretrained:
+        load_pretrained(body, name, pretrained, options)
+    return body

@@ -5,31 +5,72 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from ..config import ModelConfig
+from ..config import ModelConfig, RunConfig
+from ..data.catalog import dataset_for
 from ..errors import UsageError
+from ..exchange import Party
 from ..seeds import seed_of
+from ..tasks import TASKS, task_specs
 from .backbones import Encoder
 from .fedhca2 import MultiDecoderNet
+from .fmtl_md import MDNet
+from .fmtl_tc import TCNet
+from .matfl import MaTFLNet
+from .net import DenseNet
+from .weights import starting_point
+
+# Which maps of the encoder each architecture decodes.
+MAPS = {"fedhca2": "pyramid", "md": "all", "tc": "all", "matfl": "dilated"}
 
 
-def build_model(config: ModelConfig, size: tuple[int, int], outputs: dict[str, int], seed: int) -> MultiDecoderNet:
+def build_client_model(config: RunConfig, party: Party) -> DenseNet:
+    """The network of one client of a run."""
+    size = config.data.size[party.dataset]
+    outputs = task_outputs(config, party.dataset, party.tasks)
+    everybody: dict[str, int] = {}
+    for spec in config.scenario.parties():
+        for task, n in task_outputs(config, spec.dataset, spec.tasks).items():
+            everybody[task] = max(n, everybody.get(task, 0))
+    return build_model(config.model, size, outputs, config.seed, everybody)
+
+
+def task_outputs(config: RunConfig, dataset: str, tasks: tuple[str, ...]) -> dict[str, int]:
+    """Output channels by task for a client of `dataset`."""
+    classes, specs = dataset_for(dataset, config.data.source).classes, task_specs(config, dataset)
+    return {task: specs[task].outputs(classes) for task in tasks}
+
+
+def build_model(
+    config: ModelConfig, size: tuple[int, int], outputs: dict[str, int], seed: int,
+    everybody: dict[str, int] | None = None,
+) -> DenseNet:  # fmt: skip
     """Build the network for one client.
 
     Every client starts from the same encoder and every decoder from the same weights, whatever the task, so that
-    the first average is of relatives; heads start alike per (task, number of outputs).
+    the first average is of relatives; heads start alike per (task, number of outputs). `everybody` holds the outputs of
+    all tasks of the federation, which a task-conditioned network must provide for.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed_of(seed, "init", "encoder"))
-        encoder = Encoder(config.backbone, size, config.pretrained, config.drop_path)
+        encoder = Encoder(config.backbone, size, starting_point(config), config.drop_path, MAPS[config.architecture])
         if any(edge % encoder.stride for edge in size):
             raise UsageError(f"data.size: {config.backbone} needs multiples of {encoder.stride}, got {list(size)}")
-        model = MultiDecoderNet(encoder, outputs)
-        if config.init == "lecun" and not config.pretrained:
+        model = _network(config.architecture, encoder, outputs, everybody or outputs)
+        if config.init == "lecun" and not starting_point(config):
             _reset(encoder, seed_of(seed, "init", "encoder weights"), config.init)
-        for task, n in outputs.items():
-            _reset(model.decoders[task], seed_of(seed, "init", "decoder"), config.init)
-            _reset(model.heads[task], seed_of(seed, "init", "head", task, n), config.init)
+        for kind, task, module in model.parts():
+            if kind == "decoder":
+                _reset(module, seed_of(seed, "init", "decoder"), config.init)
+            elif kind == "head":
+                _reset(module, seed_of(seed, "init", "head", task, outputs[task]), config.init)
     return model
+
+
+def _network(architecture: str, encoder: Encoder, outputs: dict[str, int], everybody: dict[str, int]) -> DenseNet:
+    if architecture == "tc":
+        ordered = tuple(task for task in TASKS if task in everybody)  # the same on every client
+        return TCNet(encoder, outputs, ordered, max(everybody.values()))
+    return {"fedhca2": MultiDecoderNet, "md": MDNet, "matfl": MaTFLNet}[architecture](encoder, outputs)
 
 
 def _reset(module: nn.Module, seed: int, init: str) -> None:

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .backbones import Encoder
+from .net import PerTaskNet
 
 
 class Decoder(nn.Module):
@@ -40,18 +41,10 @@ class Head(nn.Sequential):
         )
 
 
-class MultiDecoderNet(nn.Module):
+class MultiDecoderNet(PerTaskNet):
     """One encoder; a decoder and a head for each of the client's tasks."""
 
     def __init__(self, encoder: Encoder, outputs: dict[str, int]) -> None:
-        super().__init__()
         width = encoder.channels[0]
-        self.encoder = encoder
-        self.decoders = nn.ModuleDict({task: Decoder(encoder.channels, width) for task in outputs})
-        self.heads = nn.ModuleDict({task: Head(width, n) for task, n in outputs.items()})
-
-    def forward(self, image: Tensor) -> dict[str, Tensor]:
-        """Raw outputs by task, [B, outputs, H, W] at the input's size."""
-        maps = self.encoder(image)
-        raw = {task: self.heads[task](decoder(maps)) for task, decoder in self.decoders.items()}
-        return {task: F.interpolate(z, size=image.shape[-2:], mode="bilinear") for task, z in raw.items()}
+        decoders = {task: Decoder(encoder.channels, width) for task in outputs}
+        super().__init__(encoder, decoders, {task: Head(width, n) for task, n in outputs.items()})

@@ -264,7 +264,7 @@ class Notes:
     [
         ({"model.backbone": "swin_nan"}, "no backbone 'swin_nan'; did you mean 'swin_nano'"),
         ({"data.size.nyud": [40, 32]}, "multiples of 32"),
-        ({"data.train_samples.pascal": 1}, "too few to hold some out"),
+        ({"data.train_samples.pascal": 1}, "only 1 images to share, two each"),
     ],
 )
 def test_a_refusal_leaves_no_run_folder(tiny_run, tmp_path, overrides, message):

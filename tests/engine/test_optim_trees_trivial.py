@@ -15,6 +15,7 @@ from fmtlbench.engine.evaluate import make_meter
 from fmtlbench.engine.optim import learning_rate, make_optimizer
 from fmtlbench.engine.trees import join_tree, split_tree, to_device
 from fmtlbench.engine.trivial import best_constant
+from fmtlbench.tasks import TASKS
 
 CPU = torch.device("cpu")
 
@@ -124,7 +125,9 @@ class Labels:
 
 
 def constant(task, labels, domain="nyud"):
-    return best_constant(task, dataset_for(domain, "synth"), View(Labels(task, labels), np.arange(len(labels))), 2)
+    return best_constant(
+        TASKS[task], dataset_for(domain, "synth"), View(Labels(task, labels), np.arange(len(labels))), 2
+    )
 
 
 def test_the_majority_class():
@@ -194,10 +197,10 @@ def test_nothing_to_score_is_none(task, labels):
 
 def test_edge_tolerance_is_the_papers_but_at_least_one_and_a_half_pixels():
     info = dataset_for("nyud", "synth")
-    assert make_meter("edge", info, (425, 560)).options["max_dist"] == 0.011
-    assert make_meter("edge", info, (30, 40)).options["max_dist"] == pytest.approx(1.5 / 50)
+    assert make_meter(TASKS["edge"], info, (425, 560)).options["max_dist"] == 0.011
+    assert make_meter(TASKS["edge"], info, (30, 40)).options["max_dist"] == pytest.approx(1.5 / 50)
 
 
 def test_class_counts_come_from_the_dataset():
     info = dataset_for("pascal", "synth")
-    assert make_meter("human_parts", info, (32, 32)).options["num_classes"] == info.classes["human_parts"] == 7
+    assert make_meter(TASKS["human_parts"], info, (32, 32)).options["num_classes"] == info.classes["human_parts"] == 7

@@ -13,6 +13,7 @@ import torch
 from interrupt import after, die
 
 from fmtlbench.algorithms.fedhca2 import FedHCA2
+from fmtlbench.data import open as data_open
 from fmtlbench.engine import checkpoint, client, federation
 from fmtlbench.engine import run as engine_run
 from fmtlbench.errors import FmtlbenchError
@@ -111,7 +112,7 @@ def half_a_line(store, metrics, timing):
 
 
 PHASES = {
-    "opening the data": (engine_run, "open_split", 3),
+    "opening the data": (data_open, "open_split", 3),
     "first step": (client, "task_loss", 1),
     "middle of training": (client, "task_loss", 20),
     "last steps": (client, "task_loss", 32),

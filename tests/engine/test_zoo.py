@@ -14,10 +14,10 @@ from tiny import TINY
 import fmtlbench
 from fmtlbench.algorithms import ALGORITHMS
 from fmtlbench.config import resolve
+from fmtlbench.data.open import open_datasets
 from fmtlbench.data.views import client_data
 from fmtlbench.engine import run as engine_run
 from fmtlbench.engine.federation import Federation
-from fmtlbench.engine.run import open_datasets
 from fmtlbench.errors import UsageError
 from fmtlbench.progress import Quiet
 

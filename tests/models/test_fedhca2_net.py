@@ -45,6 +45,18 @@ def test_decoder_has_the_papers_six_layers():
     assert [row.numel() for row in flat.rows("decoder")] == [flat.layout("decoder")[-1].stop] * 2
 
 
+def test_names_and_order_of_the_parameters_are_fixed():
+    """Checkpoints and flat vectors depend on them."""
+    names = [name for name, _ in build_model(NANO, (64, 64), {"edge": 1, "sal": 2}, seed=0).named_parameters()]
+    encoder = [name for name in names if name.startswith("encoder.")]
+    assert len(encoder) == 86
+    assert (encoder[0], encoder[-1]) == ("encoder.body.patch_embed.proj.weight", "encoder.norms.3.bias")
+    both = lambda stems: [f"{stem}.{p}" for stem in stems for p in ("weight", "bias")]
+    decoders = both(f"decoders.{task}.L{level}" for task in ("edge", "sal") for level in range(1, 7))
+    heads = both(f"heads.{task}.{layer}" for task in ("edge", "sal") for layer in range(3))
+    assert names == encoder + decoders + heads
+
+
 def test_clients_start_from_the_same_encoder_and_decoders():
     one = FlatModel(build_model(NANO, (64, 64), {"edge": 1}, seed=3))
     two = FlatModel(build_model(NANO, (64, 64), {"sal": 2, "edge": 1}, seed=3))

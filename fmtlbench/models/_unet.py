@@ -1,0 +1,89 @@
+"""The U-shaped decoder that both FMTL-Bench architectures use, and what they do to its output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..errors import UsageError
+from .backbones import Encoder
+from .net import resize
+
+# (input channels, output channels, kernel size) → convolution, instance norm, non-linearity
+Block = Callable[[int, int, int], nn.Module]
+
+
+class UDecoder(nn.Module):
+    """From the deepest map upwards: double the size, join the next map's skip connection, convolve.
+
+    Blocks are `skip0…` (1×1, one per map) and `up0…` (3×3); 0 is the largest map. They lie side by side, so methods
+    that weigh layers see each one. The result has half the stride of the largest map and `width` channels.
+    """
+
+    def __init__(self, encoder: Encoder, block: Block) -> None:
+        super().__init__()
+        _check_positions(encoder)
+        channels, widths = encoder.channels, decoder_widths(encoder)
+        self.levels, self.width = len(channels), widths[0]
+        for i, c in enumerate(channels):
+            self.add_module(f"skip{i}", block(c, c, 1))
+        below = [*widths[1:], channels[-1]]  # the deepest block takes the deepest skip connection
+        for i, width in enumerate(widths):
+            beside = channels[i - 1] if i > 0 else 0
+            self.add_module(f"up{i}", block(beside + below[i], width, 3))
+
+    def forward(self, maps: list[Tensor], *condition: Tensor) -> Tensor:
+        # Swin's maps have their channels innermost, where the CPU's group norm sums less exactly than elsewhere.
+        maps = [m.contiguous() for m in maps]
+        x = self._block(f"skip{self.levels - 1}", maps[-1], condition)
+        for i in reversed(range(self.levels)):
+            x = double(x)
+            if i > 0:
+                skip = self._block(f"skip{i - 1}", maps[i - 1], condition)
+                assert x.shape[-2:] == skip.shape[-2:], f"maps {i - 1} and {i} are not a factor of 2 apart"
+                x = torch.cat([x, skip], 1)
+            x = self._block(f"up{i}", x, condition)
+        return x
+
+    def _block(self, name: str, x: Tensor, condition: tuple[Tensor, ...]) -> Tensor:
+        return self.get_submodule(name)(x, *condition)
+
+
+def instance_norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Every channel of every image by itself: groups of one channel, whose kernel is much the faster one."""
+    return F.group_norm(x, x.shape[1], weight, bias)
+
+
+def decoder_widths(encoder: Encoder) -> list[int]:
+    """Output channels of `up0…`: fixed multiples where the maps start at stride 2 (ResNet), else the encoder's own."""
+    if encoder.strides[0] != 2:
+        return list(encoder.channels)
+    c0 = encoder.channels[1]
+    return [c0, 2 * c0, 4 * c0, 4 * c0, 8 * c0]
+
+
+def double(x: Tensor) -> Tensor:
+    return F.interpolate(x, scale_factor=2, mode="bilinear", align_corners=True)
+
+
+def outputs_at(raw: Tensor, task: str, size: tuple[int, int]) -> Tensor:
+    """The last convolution's result at the image's size; normals get unit length.
+
+    An encoder whose maps start at stride 4 leaves one doubling to do. It comes after the 1×1 convolution, with which
+    bilinear interpolation commutes: on a quarter of the pixels before, and mostly fewer channels after.
+    """
+    raw = resize(raw, size, align_corners=True)
+    return F.normalize(raw, dim=1) if task == "normals" else raw
+
+
+def _check_positions(encoder: Encoder) -> None:
+    """Instance norm over a single position would erase the deepest map."""
+    height, width = (edge // encoder.stride for edge in encoder.size)
+    if height * width < 2:
+        raise UsageError(
+            f"data.size: instance norm needs two positions on the encoder's deepest map (stride {encoder.stride}), "
+            f"got {list(encoder.size)}; the smallest size is [{encoder.stride}, {2 * encoder.stride}]"
+        )

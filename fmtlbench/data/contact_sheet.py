@@ -2,35 +2,14 @@
 
 from __future__ import annotations
 
-import colorsys
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..predictions.colours import TITLES, class_colours, draw
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-IGNORE_COLOUR = (0.0, 0.0, 0.0)
-EDGE_COLOURS = ("#ffffff", "#16324f")
-SALIENCY_COLOURS = ("#20242c", "#ffc83d")
-TITLES = {
-    "image": "image",
-    "semseg": "semantic segmentation",
-    "human_parts": "human parts",
-    "sal": "saliency",
-    "normals": "surface normals",
-    "edge": "edges",
-    "depth": "depth (m)",
-}
-
-
-def palette(count: int) -> np.ndarray:
-    """`count` colours that neighbours in the list tell apart, [count, 3] in [0, 1]."""
-    colours = []
-    for k in range(count):
-        hue = (0.08 + k * 0.61803398875) % 1.0
-        colours.append(colorsys.hsv_to_rgb(hue, (0.85, 0.55, 0.7)[k % 3], (0.88, 0.95, 0.62)[k % 3]))
-    return np.array(colours)
 
 
 def contact_sheet(
@@ -53,7 +32,7 @@ def contact_sheet(
     height, width = samples[0]["image"].shape[:2]
     cell = 1.9
     rows_high = cell * height / width * len(samples)
-    tables = {task: _colours(classes[task], class_names.get(task)) for task in tasks if task in classes}
+    tables = {task: class_colours(classes[task], class_names.get(task)) for task in tasks if task in classes}
     legends = {task: _legend(task, table, class_names.get(task)) for task, table in tables.items()}
     # Legends go below their column: two entries per line.
     legend_high = 0.1 + 0.135 * max([(len(entries) + 1) // 2 for entries in legends.values()] + [3])
@@ -68,7 +47,7 @@ def contact_sheet(
         for axis, key in zip(row, columns):
             axis.set_xticks([])
             axis.set_yticks([])
-            _draw(axis, key, sample[key], tables, deepest)
+            draw(axis, key, sample[key], tables, deepest)
     for axis, key in zip(axes[0], columns):
         axis.set_title(TITLES.get(key, key), fontsize=9)
     for axis, key in zip(axes[-1], columns):
@@ -95,39 +74,10 @@ def contact_sheet(
     return figure
 
 
-def _colours(count: int, names: tuple[str, ...] | None) -> np.ndarray:
-    colours = palette(count)
-    if names and names[0] == "background":
-        colours[0] = (0.86, 0.86, 0.86)  # it should not look like a thing
-    return np.vstack([colours, IGNORE_COLOUR])
-
-
 def _legend(task: str, table: np.ndarray, names: tuple[str, ...] | None) -> list:
     from matplotlib.patches import Patch
 
     entries = [Patch(color=colour, label=names[k] if names else str(k)) for k, colour in enumerate(table[:-1])]
     if task == "semseg":
-        entries.append(Patch(color=IGNORE_COLOUR, label="ignored"))
+        entries.append(Patch(color=table[-1], label="ignored"))
     return entries
-
-
-def _draw(axis, key: str, value: np.ndarray, tables: dict[str, np.ndarray], deepest: float) -> None:
-    from matplotlib.colors import ListedColormap
-
-    if key in tables:
-        axis.imshow(tables[key][np.minimum(value, len(tables[key]) - 1)], interpolation="nearest")
-    elif key == "normals":
-        axis.imshow(np.clip((value + 1) / 2, 0, 1), interpolation="nearest")
-    elif key == "depth":
-        shown = np.ma.masked_equal(value, 0.0)
-        axis.imshow(shown, cmap="viridis_r", vmin=0.0, vmax=deepest, interpolation="nearest")
-    elif key == "edge":
-        shown = value.copy()
-        if value.shape[1] > 128:  # one-pixel lines would be lost where the sheet shows fewer pixels than there are
-            shown[:, 1:] |= value[:, :-1]
-            shown[1:] |= shown[:-1]
-        axis.imshow(shown, cmap=ListedColormap(EDGE_COLOURS), vmin=0, vmax=1, interpolation="nearest")
-    elif key == "sal":
-        axis.imshow(value, cmap=ListedColormap(SALIENCY_COLOURS), vmin=0, vmax=1, interpolation="nearest")
-    else:
-        axis.imshow(value, interpolation="nearest")

@@ -11,6 +11,7 @@ import warnings
 import numpy as np
 import pytest
 
+from fmtlbench.data.cache_folder import cache_root
 from fmtlbench.data.synth import VERSION, SynthDataset, cache, dataset, generate, jit
 from fmtlbench.errors import UsageError
 
@@ -98,7 +99,7 @@ def test_folder_from_the_environment(tmp_path, monkeypatch):
     assert make(None).folder.parent == tmp_path / "deep" / "er"
     assert make(tmp_path).folder.parent == tmp_path
     monkeypatch.delenv("FMTLBENCH_CACHE")
-    assert "fmtlbench" in str(cache.cache_root())
+    assert "fmtlbench" in str(cache_root())
 
 
 def test_pickled_dataset_carries_no_pixels(tmp_path, monkeypatch):

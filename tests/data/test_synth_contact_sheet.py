@@ -6,8 +6,9 @@ import sys
 import numpy as np
 import pytest
 
-from fmtlbench.data.contact_sheet import contact_sheet, palette
+from fmtlbench.data.contact_sheet import contact_sheet
 from fmtlbench.data.synth import DOMAINS, generate
+from fmtlbench.predictions.colours import palette
 
 
 @pytest.mark.parametrize("name", sorted(DOMAINS))

@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,26 +15,12 @@ from typing import Any
 import numpy as np
 
 from ...files import sync_folder, write_json
+from ..cache_folder import STALE_AFTER, BrokenCacheError, sweep
 
 INDEX = "index.json"
-STALE_AFTER = 24 * 3600  # seconds; a build folder older than this was left by a killed process
 
 Layout = dict[str, tuple[np.dtype, tuple[int, ...]]]  # key -> dtype and shape [length, ...]
 Chunks = Callable[[], Iterator[dict[str, np.ndarray]]]
-
-
-class BrokenCacheError(Exception):
-    """The folder is there, but is not what its index says."""
-
-
-def cache_root(cache_dir: str | os.PathLike | None = None) -> Path:
-    """`cache_dir`, else $FMTLBENCH_CACHE, else the user's cache folder."""
-    chosen = cache_dir or os.environ.get("FMTLBENCH_CACHE")
-    if chosen:
-        return Path(chosen).expanduser()
-    from platformdirs import user_cache_dir
-
-    return Path(user_cache_dir("fmtlbench"))
 
 
 def checksum(array: np.ndarray) -> str:
@@ -76,7 +61,7 @@ def read(folder: Path, about: dict[str, Any], layout: Layout) -> tuple[dict[str,
 def build(folder: Path, about: dict[str, Any], layout: Layout, chunks: Chunks) -> None:
     """Fill a temporary sibling with the chunks, then let it take its place as a whole."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    _sweep(folder)
+    sweep(folder.parent, f".{folder.name}.*.tmp", STALE_AFTER)
     temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".tmp", dir=folder.parent))
     try:
         entries = _write(temporary, layout, chunks)
@@ -145,11 +130,3 @@ def _publish(temporary: Path, folder: Path, about: dict[str, Any], layout: Layou
             shutil.rmtree(temporary, ignore_errors=True)
             return
     raise OSError(f"{folder} keeps being replaced by another process")
-
-
-def _sweep(folder: Path) -> None:
-    """Delete what killed builds of this folder have left."""
-    for left in folder.parent.glob(f".{folder.name}.*.tmp"):
-        with contextlib.suppress(OSError):
-            if time.time() - left.stat().st_mtime > STALE_AFTER:
-                shutil.rmtree(left, ignore_errors=True)

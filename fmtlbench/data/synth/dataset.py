@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 
 from ...errors import UsageError, unknown
+from ..cache_folder import cache_root
 from . import cache
 from .spec import VERSION, check_count, check_size, check_split, domain
 
@@ -65,7 +66,7 @@ class SynthDataset:
         self._about = {"version": VERSION, "name": name, "split": split, "length": self.length, "size": [*self.size]}
         self._layout = {key: (FORMATS[key][0], (self.length, *self.size, *FORMATS[key][1])) for key in self.keys}
         height, width = self.size
-        self.folder = cache.cache_root(cache_dir) / f"{name}-{split}-{height}x{width}-{self.length}-v{VERSION}"
+        self.folder = cache_root(cache_dir) / f"{name}-{split}-{height}x{width}-{self.length}-v{VERSION}"
         self._arrays, self._sums = self._open()
 
     def __reduce__(self):

@@ -1,0 +1,145 @@
+"""`fmtlbench data check`: files, sizes, values and classes of a dataset."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from .data import add_dataset_arguments, dataset_info, told_on_stderr
+
+if TYPE_CHECKING:
+    from ..data.catalog import DatasetInfo
+    from ..data.check import LabelCount, SplitCheck
+
+RENDERED = (32, 256)  # embedded images per split, without and with --deep
+
+
+def add(actions) -> None:
+    parser = actions.add_parser(
+        "check",
+        help="every file present, sizes, value ranges, classes",
+        description="Check a dataset: counts against the official ones, every file present, and the contents of some "
+        "images (--deep: of all). Exit code 1 if anything is bad.",
+    )
+    add_dataset_arguments(parser)
+    parser.add_argument("--deep", action="store_true", help="decode every image and label; takes minutes")
+    parser.add_argument("--json", action="store_true", help="machine-readable")
+    parser.set_defaults(func=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    from ..data.check import check_split, shared_ids
+
+    info = dataset_info(args)
+    splits = {split: _open(info, split, args) for split in ("train", "test")}
+    checks = {}
+    for split, dataset in splits.items():
+        with told_on_stderr(f"{info.name} {split}") as tell:
+            checks[split] = check_split(dataset, info, split, args.deep, tell)
+    twice = shared_ids(splits)
+    if args.json:
+        print(json.dumps(_record(info, splits, checks, twice, args.deep), indent=2))
+    else:
+        _print(info, splits, checks, twice)
+    return 1 if twice or any(check.bad for check in checks.values()) else 0
+
+
+def _open(info: DatasetInfo, split: str, args: argparse.Namespace):
+    if info.source == "synth":
+        from ..data.check import Rendered
+
+        return Rendered(info.name, split, RENDERED[args.deep], tuple(args.size or (64, 64)))
+    from ..data.real import open_real
+
+    return open_real(info.domain, split, args.data_root, layout=args.layout, complete=False)
+
+
+def _record(info: DatasetInfo, splits: dict, checks: dict[str, SplitCheck], twice: list[str], deep: bool) -> dict:
+    return {
+        "dataset": info.name,
+        "folder": str(getattr(splits["train"], "folder", "")) or None,
+        "deep": deep,
+        "ok": not twice and not any(check.bad for check in checks.values()),
+        "in_both_splits": twice,
+        "splits": {split: _split_record(info, check) for split, check in checks.items()},
+    }
+
+
+def _split_record(info: DatasetInfo, check: SplitCheck) -> dict[str, Any]:
+    return {
+        "images": check.images,
+        "official_images": check.official.images if check.official else None,
+        "is_official_list": check.is_official,
+        "decoded": check.decoded,
+        "smallest": check.smallest,
+        "largest": check.largest,
+        "labels": {task: _label_record(info, task, count) for task, count in check.labels.items()},
+        "bad": [{"file": file, "problem": problem} for file, problem in check.bad.items()],
+    }
+
+
+def _label_record(info: DatasetInfo, task: str, count: LabelCount) -> dict[str, Any]:
+    record = {
+        "read": count.images, "bad": count.bad, "pixels": count.pixels, "labelled": count.labelled,
+        "lowest": count.low, "highest": count.high,
+    }  # fmt: skip
+    if count.class_pixels is not None:
+        record["classes"] = _class_rows(info, task, count)
+    return record
+
+
+def _class_rows(info: DatasetInfo, task: str, count: LabelCount) -> list[dict[str, Any]]:
+    names = info.class_names.get(task)
+    return [
+        {"class": number, "name": names[number], "pixels": int(pixels), "images": int(images)}
+        for number, (pixels, images) in enumerate(zip(count.class_pixels, count.class_images))
+    ]
+
+
+def _print(info: DatasetInfo, splits: dict, checks: dict[str, SplitCheck], twice: list[str]) -> None:
+    from ._tables import print_records
+
+    if folder := getattr(splits["train"], "folder", None):
+        print(f"{info.name}: {folder}")
+    for split, check in checks.items():
+        print_records([_row(task, count) for task, count in check.labels.items()], _title(info, check))
+        for task, count in check.labels.items():
+            if count.class_pixels is not None:
+                total = max(1, int(count.class_pixels.sum()))
+                rows = [
+                    {**row, "pixels": f"{100 * row['pixels'] / total:.2f} %"} for row in _class_rows(info, task, count)
+                ]
+                print_records(rows, f"{info.name} {split}: classes of {task} in what was read")
+    bad = [{"split": split, "file": f, "problem": p} for split, check in checks.items() for f, p in check.bad.items()]
+    bad += [{"split": "both", "file": image, "problem": "listed in train and in test"} for image in twice]
+    if bad:
+        print_records(bad, "bad files")
+    print(f"fmtlbench: {_verdict(checks, len(bad))}", file=sys.stderr)
+
+
+def _verdict(checks: dict[str, SplitCheck], bad: int) -> str:
+    decoded, images = (sum(getattr(check, name) for check in checks.values()) for name in ("decoded", "images"))
+    looked = f"{decoded} of {images} images decoded" + ("" if decoded == images else " (--deep decodes all)")
+    return f"{looked}, {bad} bad file{'s' * (bad != 1)}" if bad else f"{looked}, nothing wrong"
+
+
+def _title(info: DatasetInfo, check: SplitCheck) -> str:
+    title = f"{info.name} {check.split}: {check.images} images"
+    if check.official:
+        title += f" (official list: {'the same' if check.is_official else f'another, of {check.official.images}'})"
+    if check.smallest:
+        smallest, largest = ("×".join(map(str, side)) for side in (check.smallest, check.largest))
+        title += f", {smallest} to {largest} pixels" if smallest != largest else f", {smallest} pixels"
+    return title
+
+
+def _row(task: str, count: LabelCount) -> dict[str, Any]:
+    values = "–" if count.low is None else f"{count.low:.4g} to {count.high:.4g}"
+    share = 100 * count.labelled / count.pixels if count.pixels else 0.0
+    what = {"normals": "length", "depth": "metres"}.get(task, "class")
+    return {
+        "task": task, "read": count.images, "bad": count.bad, "values": f"{what} {values}",
+        "labelled": f"{share:.1f} %",
+    }  # fmt: skip

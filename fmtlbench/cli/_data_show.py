@@ -1,0 +1,57 @@
+"""`fmtlbench data show`: a contact sheet of a dataset."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from .data import add_dataset_arguments, dataset_info
+
+
+def add(actions) -> None:
+    parser = actions.add_parser("show", help="a contact sheet: some images with all their labels")
+    add_dataset_arguments(parser)
+    parser.add_argument("-o", "--output", required=True, metavar="FILE.png", help="the picture to write")
+    parser.add_argument("--split", default="train", choices=("train", "test"), help="default: train")
+    parser.add_argument("--count", type=int, default=6, help="number of images; default: 6")
+    parser.add_argument("--first", type=int, default=0, help="index of the first image; default: 0")
+    parser.set_defaults(func=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    from ..errors import FmtlbenchError, UsageError
+
+    info = dataset_info(args)
+    if args.count < 1 or args.first < 0:
+        raise UsageError(f"--count {args.count} --first {args.first}: expected at least one image, from index 0 on")
+    output = Path(args.output)
+    if output.suffix.lower() not in (".png", ".pdf", ".svg"):
+        raise UsageError(f"-o {output}: expected a name ending in .png, .pdf or .svg")
+
+    from ..data.contact_sheet import contact_sheet
+
+    samples = (_rendered if info.source == "synth" else _read)(info, args)
+    figure = contact_sheet(samples, info.tasks, info.classes, info.class_names)
+    try:
+        figure.savefig(output)
+    except OSError as error:
+        raise FmtlbenchError(f"could not write {output}: {error.strerror or error}") from None
+    print(output)
+    return 0
+
+
+def _rendered(info, args: argparse.Namespace) -> list[dict]:
+    from ..data.synth import generate
+
+    size = tuple(args.size or (64, 64))
+    return [generate(info.name, args.split, args.first + i, size) for i in range(args.count)]
+
+
+def _read(info, args: argparse.Namespace) -> list[dict]:
+    from ..data.real import open_real
+    from ..errors import UsageError
+
+    dataset = open_real(info.domain, args.split, args.data_root, layout=args.layout)
+    if args.first >= len(dataset):
+        raise UsageError(f"--first {args.first}: {info.name} {args.split} has {len(dataset)} images")
+    return [dataset.sample(i) for i in range(args.first, min(args.first + args.count, len(dataset)))]

@@ -1,0 +1,168 @@
+"""Does a dataset hold what it should? Files, shapes, value ranges, and how often every class occurs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import FmtlbenchError
+from ..seeds import stream
+from ..tasks import IGNORE
+from .catalog import DatasetInfo, OfficialList
+
+SAMPLED = 32  # images that are decoded without `deep`
+Progress = Callable[[int, int], None]
+
+
+@dataclass
+class LabelCount:
+    """What was seen of one task. Lowest and highest are over labelled pixels (normals: their lengths)."""
+
+    images: int = 0
+    bad: int = 0
+    pixels: int = 0
+    labelled: int = 0
+    low: float | None = None
+    high: float | None = None
+    class_pixels: np.ndarray | None = None  # [classes]
+    class_images: np.ndarray | None = None
+
+    def add(self, values: np.ndarray, pixels: int, classes: int | None) -> None:
+        """Count one image: `values` are those of its labelled pixels."""
+        self.images += 1
+        self.pixels += pixels
+        self.labelled += values.size
+        if values.size:
+            low, high = float(values.min()), float(values.max())
+            self.low = low if self.low is None else min(self.low, low)
+            self.high = high if self.high is None else max(self.high, high)
+        if classes:
+            seen = np.bincount(values, minlength=classes)
+            if self.class_pixels is None:
+                self.class_pixels, self.class_images = np.zeros((2, classes), np.int64)
+            self.class_pixels += seen
+            self.class_images += seen > 0
+
+
+@dataclass
+class SplitCheck:
+    """The findings on one split. `bad` maps files (or what stands for one) to what is wrong."""
+
+    split: str
+    images: int
+    decoded: int = 0
+    official: OfficialList | None = None
+    is_official: bool | None = None  # None: there is no official list
+    smallest: tuple[int, int] | None = None
+    largest: tuple[int, int] | None = None
+    labels: dict[str, LabelCount] = field(default_factory=dict)
+    bad: dict[str, str] = field(default_factory=dict)
+
+    def saw(self, shape: tuple[int, int]) -> None:
+        height, width = shape
+        low, high = self.smallest or shape, self.largest or shape
+        self.smallest = min(low[0], height), min(low[1], width)
+        self.largest = max(high[0], height), max(high[1], width)
+
+
+class Rendered:
+    """Samples of an embedded dataset as they are rendered, past any cache."""
+
+    missing: tuple[Path, ...] = ()
+
+    def __init__(self, name: str, split: str, count: int, size: tuple[int, int]) -> None:
+        from .synth import generate
+
+        self.ids = [f"{name} {split} {i}" for i in range(count)]
+        self._render = lru_cache(maxsize=1)(lambda index: generate(name, split, index, size))
+
+    def sample(self, index: int, keys: Iterable[str]) -> dict[str, np.ndarray]:
+        sample = self._render(index)
+        return {key: sample[key] for key in keys}
+
+
+def check_split(
+    dataset: Any, info: DatasetInfo, split: str, deep: bool = False, progress: Progress | None = None
+) -> SplitCheck:
+    """Look at a split: every file's presence, and the contents of a seeded choice of images or (`deep`) of all.
+
+    Args:
+        dataset: With `ids`, `missing` and `sample(index, keys)`, opened without insisting on completeness.
+        info: Its catalogue entry.
+        split: "train" or "test".
+        deep: Decode every image and label.
+        progress: Called with (done, total).
+    """
+    ids = dataset.ids
+    result = SplitCheck(split, len(ids), official=info.official.get(split))
+    if result.official:
+        listed = hashlib.sha256("\n".join(sorted(ids)).encode()).hexdigest()
+        result.is_official = listed == result.official.sha256
+    result.bad |= {str(path): "missing" for path in dataset.missing}
+    result.labels = {task: LabelCount() for task in info.tasks}
+    chosen = np.arange(len(ids))
+    if not deep and len(ids) > SAMPLED:
+        chosen = np.sort(stream(0, "data check", info.name, split).choice(chosen, SAMPLED, replace=False))
+    for done, index in enumerate(chosen.tolist(), 1):
+        _check_image(dataset, info, index, result)
+        if progress:
+            progress(done, len(chosen))
+    result.decoded = len(chosen)
+    return result
+
+
+def shared_ids(splits: dict[str, Any]) -> list[str]:
+    """Ids that stand in more than one split: a test image that was trained on."""
+    seen: dict[str, int] = {}
+    for dataset in splits.values():
+        for image in dataset.ids:
+            seen[image] = seen.get(image, 0) + 1
+    return sorted(image for image, times in seen.items() if times > 1)
+
+
+def _check_image(dataset: Any, info: DatasetInfo, index: int, result: SplitCheck) -> None:
+    shape = None
+    for key in ("image", *info.tasks):
+        try:
+            array = dataset.sample(index, (key,))[key]
+        except FmtlbenchError as error:
+            path, problem = getattr(error, "path", dataset.ids[index]), getattr(error, "problem", str(error))
+            result.bad.setdefault(str(path), problem)
+            if key != "image":
+                result.labels[key].bad += 1
+            continue
+        if key == "image":
+            shape = array.shape[:2]
+            result.saw(shape)
+            continue
+        problem = _problem(key, array, shape, info.classes.get(key))
+        if problem:
+            result.bad.setdefault(f"{dataset.ids[index]} ({key})", problem)
+            result.labels[key].bad += 1
+        else:
+            result.labels[key].add(_labelled(key, array), array.shape[0] * array.shape[1], info.classes.get(key))
+
+
+def _problem(task: str, array: np.ndarray, shape: tuple[int, int] | None, classes: int | None) -> str | None:
+    """What is wrong with a label, by the convention all datasets share."""
+    wanted = np.float32 if task in ("normals", "depth") else np.uint8
+    if array.dtype != wanted or (shape and array.shape[:2] != shape):
+        return f"{array.dtype} {list(array.shape)}, expected {np.dtype(wanted)} at the image's size"
+    if wanted is np.float32:
+        return None if np.isfinite(array).all() else "NaN or infinity"
+    highest = (classes or 2) - 1
+    wrong = (array > highest) & (array != IGNORE)
+    return f"class {array[wrong][0]}, expected 0 to {highest} or {IGNORE} (ignore)" if wrong.any() else None
+
+
+def _labelled(task: str, array: np.ndarray) -> np.ndarray:
+    if task == "normals":
+        lengths = np.linalg.norm(array, axis=-1)
+        return lengths[lengths > 0]
+    return array[array > 0] if task == "depth" else array[array != IGNORE]

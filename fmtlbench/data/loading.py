@@ -1,0 +1,109 @@
+"""Batches of real images: read, transform and stack, in this process or in workers.
+
+What a batch holds depends on its indices and seed alone, so any number of workers gives the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from ..errors import FmtlbenchError, UsageError
+from ..seeds import stream
+from .tensors import empty_batch, fill
+from .transforms import prepare, test_transform, train_transform
+
+Batch = dict[str, Tensor]
+
+
+class RealBatches(Dataset):
+    """Item b is the b-th batch, or the error that kept it from being made.
+
+    Args:
+        dataset: gives `sample(index, keys)` at native resolution, and `size`.
+        parts: the sample numbers of each batch.
+        keys: 'image' and the tasks.
+        augment: names of transforms.AUGMENTATIONS.
+        seed: of the random transforms; None for samples that are to be scored.
+    """
+
+    def __init__(
+        self, dataset: Any, parts: Sequence[np.ndarray], keys: tuple[str, ...], augment: tuple[str, ...],
+        seed: int | None,
+    ) -> None:  # fmt: skip
+        self.dataset, self.parts, self.keys, self.augment, self.seed = dataset, parts, keys, augment, seed
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def __getitem__(self, number: int) -> Batch | FmtlbenchError:
+        try:
+            return self._stacked(self.parts[number])
+        except FmtlbenchError as error:
+            return error  # raised from here, it would reach the user as a worker's stack trace
+
+    def _stacked(self, indices: np.ndarray) -> Batch:
+        batch: dict[str, np.ndarray] = {}
+        for place, index in enumerate(indices):
+            sample = self._transformed(int(index))
+            # Each goes to its place at once: its arrays are still in the processor's cache.
+            for key in self.keys:
+                value = sample[key][None]
+                if place == 0:
+                    batch[key] = empty_batch(key, value, len(indices))
+                fill(batch[key][place : place + 1], key, value)
+        return {key: torch.from_numpy(value) for key, value in batch.items()}
+
+    def _transformed(self, index: int) -> dict[str, np.ndarray]:
+        sample = self.dataset.sample(index, self.keys)
+        try:
+            if self.seed is None:
+                return test_transform(sample, self.dataset.size)
+            return train_transform(sample, self.dataset.size, self.augment, stream(self.seed, index))
+        except UsageError as error:
+            raise type(error)(f"image {self.dataset.name(index)}: {error}") from None
+
+
+def load(batches: RealBatches, device: torch.device, workers: int) -> Iterator[Batch]:
+    """The batches in order, on `device`; `workers` processes prepare the next ones meanwhile."""
+    pinned = device.type == "cuda"
+    if workers:
+        prepare()
+    loader = DataLoader(
+        batches,
+        batch_size=None,
+        num_workers=min(workers, len(batches)),
+        collate_fn=_as_it_is,
+        pin_memory=pinned,
+        generator=torch.Generator(),  # it draws one number per epoch, which must not come from the training's stream
+    )
+    prepared = iter(loader)
+    try:
+        while (batch := _next(prepared)) is not None:
+            if isinstance(batch, FmtlbenchError):
+                raise batch
+            yield {key: tensor.to(device, non_blocking=pinned) for key, tensor in batch.items()}
+    finally:
+        del prepared  # ends the workers, also when the caller stops early
+
+
+def _next(prepared: Iterator[Any]) -> Batch | FmtlbenchError | None:
+    """Errors are returned: the trace of one raised here would keep the workers alive."""
+    try:
+        return next(prepared, None)
+    except RuntimeError as error:
+        if "worker" not in str(error):
+            raise
+        said = str(error).splitlines()[0].rstrip(".")
+        return FmtlbenchError(
+            f"a loading process came to an end ({said}); most often memory ran out: fewer data.workers may help"
+        )
+
+
+def _as_it_is(batch: Any) -> Any:
+    return batch

@@ -1,0 +1,58 @@
+"""Arrays become tensors: channels first, images normalised, one convention for what was not labelled.
+
+In every label 255 means "ignore"; where nothing was measured (depth 0, a normal of zero length) it is written here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..tasks import IGNORE
+
+# ImageNet statistics: what pretrained encoders expect, and as good as any from scratch.
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+SCALE = np.array([[[1 / (255 * s)]] for s in STD], np.float32)
+SHIFT = np.array([[[-m / s]] for m, s in zip(MEAN, STD)], np.float32)
+
+STRIP = 64  # rows at a time: several passes over so many stay in the processor's cache
+
+
+def to_tensors(arrays: dict[str, np.ndarray], device) -> dict[str, Tensor]:
+    """Arrays [B, H, W(, C)] → tensors, channels first, image normalised."""
+    tensors = {}
+    for key, value in arrays.items():
+        out = empty_batch(key, value, len(value))
+        fill(out, key, value)
+        tensors[key] = torch.from_numpy(out).to(device, non_blocking=True)
+    return tensors
+
+
+def empty_batch(key: str, like: np.ndarray, count: int) -> np.ndarray:
+    """Room for `count` samples of the shape that `like` [B, H, W(, C)] has."""
+    height, width, *channels = like.shape[1:]
+    return np.empty((count, *channels, height, width), np.float32 if key == "image" else like.dtype)
+
+
+def fill(out: np.ndarray, key: str, value: np.ndarray) -> None:
+    """Write [B, H, W(, C)] into [B, (C,) H, W] as the networks and losses want it."""
+    if value.ndim == 4:
+        value = value.transpose(0, 3, 1, 2)
+    for start in range(0, out.shape[-2], STRIP):
+        rows = np.s_[..., start : start + STRIP, :]
+        _fill_rows(out[rows], key, value[rows])
+
+
+def _fill_rows(out: np.ndarray, key: str, value: np.ndarray) -> None:
+    if key == "image":
+        # (x / 255 - mean) / std in one pass and one shift: this runs for every training step
+        np.multiply(value, SCALE, out=out, dtype=np.float32)
+        out += SHIFT
+        return
+    out[...] = value
+    if key == "normals":
+        missing = (out[:, 0] == 0) & (out[:, 1] == 0) & (out[:, 2] == 0)
+        np.copyto(out, IGNORE, where=missing[:, None])
+    elif key == "depth":
+        np.copyto(out, IGNORE, where=~(out > 0))

@@ -1,0 +1,105 @@
+"""The papers' transforms of real samples: an image and all of its labels together, to one size.
+
+Training: random scale, crop, mirror image and photometric distortion, those of them that are asked for, in this
+order; then padding. Evaluation: padding only. An image still larger than the size loses its border: the papers'
+code would keep it as it is, which neither a batch nor a fixed-size encoder can take (their own images always fit).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from ...errors import UsageError, unknown
+from ...tasks import IGNORE
+from ..tensors import MEAN
+from .geometry import Window, centred, draw_crop, draw_scale
+from .photometric import photometric
+
+AUGMENTATIONS = ("scale", "crop", "flip", "photometric")
+Sample = dict[str, np.ndarray]
+
+# Padding: the mean colour, which normalisation turns into zero; labels as if nothing had been annotated.
+COLOUR = np.array([255 * m for m in MEAN], np.float32)
+UNMEASURED = {"normals": 0.0, "depth": 0.0}
+
+
+def train_transform(
+    sample: Sample, size: tuple[int, int], augment: tuple[str, ...], rng: np.random.Generator
+) -> Sample:
+    """One training sample at `size` (height, width); the given arrays are left alone.
+
+    Args:
+        sample: 'image' uint8 [H, W, 3] and labels [H, W] or [H, W, 3], all of one height and width.
+        size: of the result.
+        augment: names of AUGMENTATIONS; their order does not matter.
+        rng: decides everything that is random.
+
+    Returns:
+        the same keys at `size`; the image as float32 between 0 and 255.
+    """
+    for name in augment:
+        if name not in AUGMENTATIONS:
+            raise unknown("augmentation", name, AUGMENTATIONS, where="train.augment")
+    scale = draw_scale(rng) if "scale" in augment else 1.0
+    window = centred(_shape(sample), size, scale)
+    if "crop" in augment:
+        window = draw_crop(window, sample.get("semseg"), rng)
+    if "flip" in augment and rng.random() < 0.5:
+        window = window.mirrored()
+    distorted = "photometric" in augment
+    image = window.image(sample["image"], np.uint8 if distorted else np.float32)
+    if distorted:
+        photometric(image, rng)
+    return _finish(sample, image, window, scale)
+
+
+def test_transform(sample: Sample, size: tuple[int, int]) -> Sample:
+    """One sample to be scored, centred in `size` at its own resolution."""
+    window = centred(_shape(sample), size)
+    return _finish(sample, window.image(sample["image"], np.float32), window, 1.0)
+
+
+@cache
+def prepare() -> None:
+    """Load or compile the pixel loops now: worker processes that are forked later find them ready."""
+    shape, rng = (4, 4), np.random.default_rng(0)
+    sample = {"image": np.zeros((*shape, 3), np.uint8), "semseg": np.zeros(shape, np.uint8)}
+    sample |= {"normals": np.zeros((*shape, 3), np.float32), "depth": np.zeros(shape, np.float32)}
+    for writable in (True, False):  # fresh arrays, and those of a cache
+        for value in sample.values():
+            value.flags.writeable = writable
+        for augment in (AUGMENTATIONS, ("scale",)):
+            train_transform(sample, (3, 3), augment, rng)
+
+
+def _finish(sample: Sample, image: np.ndarray, window: Window, scale: float) -> Sample:
+    """Labels follow the image; then what must be ignored."""
+    canvas = np.empty((window.rows.size, window.columns.size, 3), np.float32)
+    if image.shape != canvas.shape:
+        canvas[:] = np.tile(COLOUR, (window.columns.size, 1))  # row by row, which is fast
+    canvas[window.inside] = image
+    result = {"image": canvas}
+    for key, value in sample.items():
+        if key == "image":
+            continue
+        label = window.label(value, UNMEASURED.get(key, IGNORE))
+        if key == "depth" and scale != 1.0:
+            label /= np.float32(scale)  # twice as large means half as far away
+        elif key == "normals" and window.columns.mirrored:
+            np.negative(label[..., 0], out=label[..., 0])
+        elif key == "human_parts" and not ((label != 0) & (label != IGNORE)).any():
+            label[:] = IGNORE  # nobody there: the papers do not train or score background alone
+        result[key] = label
+    return result
+
+
+def _shape(sample: Sample) -> tuple[int, int]:
+    """Height and width, the same for all keys."""
+    shapes = {key: value.shape[:2] for key, value in sample.items()}
+    for key, shape in shapes.items():
+        if shape != shapes["image"]:
+            theirs, ours = ("×".join(map(str, s)) for s in (shape, shapes["image"]))
+            raise UsageError(f"{key} has {theirs} pixels, its image {ours}")
+    return shapes["image"]

@@ -1,0 +1,144 @@
+"""Where pixels come from: scaling, cropping, mirroring and padding as index arithmetic on each axis.
+
+Composing the steps as indices gives the same pixels as doing one after the other on whole images, but only those
+that end up in the result are ever computed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...tasks import IGNORE
+from .kernels import blend, count_labels, pick, pick_vectors
+
+SCALES = (0.5, 2.0)
+LARGEST_SHARE, CROP_TRIES = 0.75, 10
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis of the result: `count` of `scaled` pixels from `start` on, made of `source` ones, then padded."""
+
+    source: int
+    scaled: int
+    start: int
+    count: int
+    size: int
+    mirrored: bool = False
+
+    @property
+    def offset(self) -> int:
+        """Where the kept pixels begin in the padded result: centred, the odd pixel goes to the end."""
+        return (self.size - self.count) // 2
+
+    @property
+    def spare(self) -> int:
+        """How far the crop could move."""
+        return self.scaled - self.count
+
+    def positions(self) -> np.ndarray:
+        kept = np.arange(self.start, self.start + self.count)
+        return kept[::-1] if self.mirrored else kept
+
+    def nearest(self) -> np.ndarray:
+        """The source pixel under each kept one: its upper left corner decides."""
+        return np.minimum((self.positions() * self._step()).astype(np.int64), self.source - 1)
+
+    def linear(self) -> tuple[np.ndarray, np.ndarray]:
+        """The source pixel before each kept one's centre, and the share of the next; no averaging when shrinking."""
+        centre = ((self.positions() + 0.5) * self._step() - 0.5).astype(np.float32)
+        centre = np.clip(centre, 0, self.source - 1)
+        before = np.floor(centre)
+        return before.astype(np.int64), centre - before
+
+    def _step(self) -> float:
+        return 1 / (self.scaled / self.source)  # not source / scaled: rounding decides ties
+
+
+@dataclass(frozen=True)
+class Window:
+    """Both axes of what becomes of an image and all of its labels."""
+
+    rows: Axis
+    columns: Axis
+
+    @property
+    def inside(self) -> tuple[slice, slice]:
+        """The part of the result that is not padding."""
+        return tuple(slice(axis.offset, axis.offset + axis.count) for axis in (self.rows, self.columns))
+
+    @property
+    def fills(self) -> bool:
+        """Whether there is no padding."""
+        return (self.rows.count, self.columns.count) == (self.rows.size, self.columns.size)
+
+    @property
+    def unscaled(self) -> bool:
+        return (self.rows.scaled, self.columns.scaled) == (self.rows.source, self.columns.source)
+
+    def mirrored(self) -> Window:
+        return replace(self, columns=replace(self.columns, mirrored=True))
+
+    def label(self, source: np.ndarray, fill: float) -> np.ndarray:
+        """A label map [H, W] or [H, W, 3] in the result, `fill` in the padding; values are moved, never mixed."""
+        shape = (self.rows.size, self.columns.size, *source.shape[2:])
+        out = np.empty(shape, source.dtype) if self.fills else np.full(shape, fill, source.dtype)
+        if self.unscaled:
+            out[self.inside] = self._cut(source)
+        else:
+            move = pick if source.ndim == 2 else pick_vectors
+            move(source, self.rows.nearest(), self.columns.nearest(), out, self.rows.offset, self.columns.offset)
+        return out
+
+    def image(self, source: np.ndarray, kind: type) -> np.ndarray:
+        """The kept part of the image, bilinear, without padding; to a byte image fractions are lost."""
+        if self.unscaled:
+            return self._cut(source).astype(kind)
+        out = np.empty((self.rows.count, self.columns.count, 3), kind)
+        blend(source, *self.rows.linear(), *self.columns.linear(), out)
+        return out
+
+    def _cut(self, source: np.ndarray) -> np.ndarray:
+        kept = source[tuple(slice(axis.start, axis.start + axis.count) for axis in (self.rows, self.columns))]
+        return kept[:, ::-1] if self.columns.mirrored else kept
+
+
+def draw_scale(rng: np.random.Generator) -> float:
+    return float(rng.uniform(*SCALES))
+
+
+def centred(shape: tuple[int, int], size: tuple[int, int], scale: float = 1.0) -> Window:
+    """The middle of the scaled image: all of it where it fits into `size`."""
+    axes = []
+    for source, target in zip(shape, size):
+        scaled = max(1, int(source * scale))
+        count = min(scaled, target)
+        axes.append(Axis(source, scaled, (scaled - count) // 2, count, target))
+    return Window(*axes)
+
+
+def draw_crop(window: Window, semseg: np.ndarray | None, rng: np.random.Generator) -> Window:
+    """Somewhere else in the image; if no crop of ten has two classes and none too large, the next one must do."""
+    drawn = _move(window, rng)
+    if semseg is None or (window.rows.spare, window.columns.spare) == (0, 0):
+        return drawn
+    for _ in range(CROP_TRIES):
+        if _is_varied(drawn, semseg):
+            break
+        drawn = _move(window, rng)
+    return drawn
+
+
+def _move(window: Window, rng: np.random.Generator) -> Window:
+    return Window(
+        *(replace(axis, start=int(rng.integers(0, axis.spare + 1))) for axis in (window.rows, window.columns))
+    )
+
+
+def _is_varied(window: Window, semseg: np.ndarray) -> bool:
+    counts = np.zeros(256, np.int64)
+    count_labels(semseg, window.rows.nearest(), window.columns.nearest(), counts)
+    counts[IGNORE] = 0
+    return np.count_nonzero(counts) > 1 and counts.max() < LARGEST_SHARE * counts.sum()

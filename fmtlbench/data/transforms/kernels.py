@@ -1,0 +1,124 @@
+"""The loops over pixels, compiled. Each touches only the pixels that a crop keeps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..synth.jit import entry
+
+HUES = 180  # hue in steps of two degrees, so that it fits a byte
+
+
+@entry
+def pick(source, rows, columns, out, top, left):
+    """out[top + i, left + j] = source[rows[i], columns[j]] for maps [H, W]: labels are moved, never mixed."""
+    for i in range(len(rows)):
+        from_row, to_row = source[rows[i]], out[top + i, left : left + len(columns)]
+        for j in range(len(columns)):
+            to_row[j] = from_row[columns[j]]
+
+
+@entry
+def pick_vectors(source, rows, columns, out, top, left):
+    """The same for [H, W, 3]."""
+    for i in range(len(rows)):
+        from_row, to_row = source[rows[i]], out[top + i, left : left + len(columns)]
+        for j in range(len(columns)):
+            x = columns[j]
+            to_row[j, 0], to_row[j, 1], to_row[j, 2] = from_row[x, 0], from_row[x, 1], from_row[x, 2]
+
+
+@entry
+def blend(source, rows, row_weights, columns, column_weights, out):
+    """Bilinear for [H, W, 3]: between rows[i] and the next one, columns[j] and the next one.
+
+    As a + (b - a) * w, so that where the image is flat it stays exactly as it was. Into a byte image the fraction is
+    dropped, as the papers' conversion does.
+    """
+    last_row, last_column = source.shape[0] - 1, source.shape[1] - 1
+    first, stop = columns.min(), min(columns.max() + 1, last_column) + 1
+    mixed = np.empty((stop - first, 3), np.float32)  # the two rows, mixed once for all columns
+    for i in range(len(rows)):
+        upper, lower = source[rows[i], first:stop], source[min(rows[i] + 1, last_row), first:stop]
+        down = row_weights[i]
+        for x in range(stop - first):
+            for c in range(3):
+                above = np.float32(upper[x, c])
+                mixed[x, c] = above + (np.float32(lower[x, c]) - above) * down
+        to_row = out[i]
+        for j in range(len(columns)):
+            x, right = columns[j] - first, column_weights[j]
+            x_next = min(x + 1, last_column - first)
+            for c in range(3):
+                to_row[j, c] = mixed[x, c] + (mixed[x_next, c] - mixed[x, c]) * right
+
+
+@entry
+def count_labels(labels, rows, columns, counts):
+    """How often each label occurs in labels[rows][:, columns], both ascending; `counts` has 256 zeros.
+
+    Every source pixel is looked at once, however often it is repeated, and runs of one label are counted together.
+    """
+    first, stop = columns[0], columns[-1] + 1
+    repeated = np.zeros(stop - first, np.int64)
+    for x in columns:
+        repeated[x - first] += 1
+    i = 0
+    while i < len(rows):
+        y, height = rows[i], 0
+        while i < len(rows) and rows[i] == y:
+            height += 1
+            i += 1
+        run, width = labels[y, first], 0
+        for x in range(first, stop):
+            if labels[y, x] != run:
+                counts[run] += height * width
+                run, width = labels[y, x], 0
+            width += repeated[x - first]
+        counts[run] += height * width
+
+
+@entry
+def distort(image, before, saturation, hue, after):
+    """Colours of a byte image [H, W, 3] through tables, in place: RGB, then saturation and hue, then RGB again.
+
+    A row at a time, table look-ups apart from arithmetic: the latter then runs in vector instructions. Hue,
+    saturation and the colours made of them are rounded; `hue` has one entry more than HUES, its first once again.
+    """
+    width = image.shape[1]
+    red, green, blue, value = np.empty((4, width), np.float32)
+    h, s = np.empty(width, np.int32), np.empty(width, np.int32)
+    zero, half, one, two = np.float32(0), np.float32(0.5), np.float32(1), np.float32(2)
+    for i in range(image.shape[0]):
+        row = image[i]
+        for j in range(width):
+            red[j], green[j], blue[j] = before[row[j, 0]], before[row[j, 1]], before[row[j, 2]]
+        for j in range(width):
+            r, g, b = red[j], green[j], blue[j]
+            v = max(r, max(g, b))
+            spread = v - min(r, min(g, b))
+            sixth = np.float32(HUES / 6) / max(spread, one)  # steps of hue per level
+            if v == r:
+                angle = (g - b) * sixth
+            elif v == g:
+                angle = (b - r) * sixth + np.float32(HUES / 3)
+            else:
+                angle = (r - g) * sixth + np.float32(2 * HUES / 3)
+            if angle < -half:
+                angle += np.float32(HUES)
+            h[j] = np.int32(angle + half)
+            s[j] = np.int32(spread * np.float32(255) / max(v, one) + half)
+            value[j] = v
+        for j in range(width):
+            red[j], green[j] = hue[h[j]], saturation[s[j]]
+        for j in range(width):
+            sector, v = red[j] * np.float32(6 / HUES), value[j]
+            chroma = v * green[j] * np.float32(1 / 255)
+            floor = v - chroma + half
+            # each primary is full over a third of the circle and fades out over a sixth on both sides
+            red[j] = floor + chroma * min(max(abs(sector - np.float32(3)) - one, zero), one)
+            green[j] = floor + chroma * min(max(two - abs(sector - two), zero), one)
+            blue[j] = floor + chroma * min(max(two - abs(sector - np.float32(4)), zero), one)
+        for j in range(width):
+            row[j, 0], row[j, 1] = after[np.int32(red[j])], after[np.int32(green[j])]
+            row[j, 2] = after[np.int32(blue[j])]

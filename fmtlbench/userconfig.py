@@ -1,0 +1,44 @@
+"""The user's own settings, in one small YAML file: what is true of a machine and not of a run."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import UsageError
+from .schema import build
+from .yamlfile import load_yaml
+
+VARIABLE = "FMTLBENCH_CONFIG"
+
+
+@dataclass(frozen=True)
+class UserConfig:
+    """Every key is optional."""
+
+    data_root: str | None = None  # folder of the real datasets: absolute, or starting with ~
+    country: str | None = None  # three-letter code: whose electricity a run's carbon figure counts with
+    region: str | None = None  # of that country
+
+
+def config_path() -> Path:
+    """$FMTLBENCH_CONFIG, else config.yml in the user's configuration folder."""
+    if chosen := os.environ.get(VARIABLE):
+        return Path(chosen).expanduser().absolute()
+    from platformdirs import user_config_path
+
+    return user_config_path("fmtlbench") / "config.yml"
+
+
+def read_user_config() -> UserConfig:
+    """The settings; no file means none. One that was asked for by $FMTLBENCH_CONFIG must exist."""
+    path = config_path()
+    if not path.exists() and not os.environ.get(VARIABLE):
+        return UserConfig()
+    data, origins = load_yaml(path)
+    config = build(UserConfig, data, origins)
+    if config.data_root is not None and not Path(config.data_root).expanduser().is_absolute():
+        # a relative one would mean another folder in every working directory
+        raise UsageError(f"{origins['data_root']}: data_root: expected an absolute path, got {config.data_root!r}")
+    return config

@@ -1,0 +1,175 @@
+"""`fmtlbench data check` and `data show` on real archives."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import archives
+import numpy as np
+import pytest
+from PIL import Image
+
+from fmtlbench.cli import main
+from fmtlbench.config import DataConfig
+from fmtlbench.data import check
+from fmtlbench.data.catalog import DATASETS
+from fmtlbench.data.check import check_split
+from fmtlbench.data.open import open_split
+from fmtlbench.data.real import open_real
+
+
+@pytest.fixture
+def run(capsys):
+    def call(*argv):
+        code = main([str(word) for word in argv])
+        return code, *capsys.readouterr()
+
+    return call
+
+
+@pytest.fixture
+def root(tmp_path):
+    archives.write_nyudv2(tmp_path)
+    archives.write_pascal(tmp_path)
+    return tmp_path
+
+
+def report(run, root, *more, dataset="nyud", code=0):
+    result = run("data", "check", dataset, "--data-root", root, "--json", *more)
+    assert result[0] == code, result
+    return json.loads(result[1])
+
+
+def test_a_sound_archive(run, root):
+    found = report(run, root)
+    assert found["ok"] and found["folder"] == str(root / "NYUDv2") and not found["in_both_splits"]
+    train = found["splits"]["train"]
+    assert (train["images"], train["official_images"], train["is_official_list"]) == (3, 795, False)
+    assert train["smallest"] == [24, 30] and train["largest"] == [40, 40] and train["decoded"] == 3
+    truth = [archives.nyud_labels("train", index) for index in range(3)]
+    semseg = train["labels"]["semseg"]
+    every = np.concatenate([labels["semseg"].ravel() for labels in truth])
+    counted = np.bincount(every[every != 255], minlength=40)
+    assert [row["pixels"] for row in semseg["classes"]] == counted.tolist()
+    assert (semseg["pixels"], semseg["labelled"]) == (every.size, int((every != 255).sum()))
+    assert semseg["classes"][39] == {"class": 39, "name": "other prop", "pixels": 96, "images": 3}
+    depth = train["labels"]["depth"]
+    assert (depth["lowest"], depth["highest"]) == (2.5, 4.5) and depth["labelled"] < depth["pixels"]
+    assert 0.99 < train["labels"]["normals"]["lowest"] <= train["labels"]["normals"]["highest"] < 1.01
+
+
+def test_the_table_names_counts_and_classes(run, root):
+    code, out, err = run("data", "check", "pascal", "--data-root", root)
+    assert code == 0 and "5 of 5 images decoded, nothing wrong" in err
+    assert str(root / "PASCALContext") in out and "official list: another, of 4998" in out
+    for word in ("human_parts", "upper arms", "tvmonitor", "# pascal test: 2 images"):
+        assert word in out
+    assert "bad files" not in out
+
+
+def test_every_bad_file_is_listed_once(run, root):
+    folder = root / "PASCALContext"
+    labelmap = folder / "pascal-context" / "trainval" / "2008_000008.mat"
+    labelmap.write_bytes(b"junk")  # behind edges and normals
+    (folder / "sal_distill" / "2008_000015.png").unlink()
+    voc = folder / "semseg" / "VOC12" / "2008_000002.png"
+    Image.fromarray(np.full((24, 32), 99, np.uint8)).save(voc)
+    found = report(run, root, dataset="pascal", code=1)
+    train, test = (found["splits"][split] for split in ("train", "test"))
+    assert not found["ok"]
+    assert {bad["file"]: bad["problem"].split(":")[0] for bad in train["bad"]} == {
+        str(labelmap): "cannot be read as a MATLAB file",
+        str(folder / "sal_distill" / "2008_000015.png"): "missing",
+    }
+    assert [bad["file"] for bad in test["bad"]] == [str(voc)] and "class 99" in test["bad"][0]["problem"]
+    assert train["labels"]["edge"]["bad"] == train["labels"]["normals"]["bad"] == 1
+    assert train["labels"]["edge"]["read"] == 2
+    code, out, err = run("data", "check", "pascal", "--data-root", root)
+    assert code == 1 and "3 bad files" in err
+    assert all(str(bad["file"]) in out for bad in (*train["bad"], *test["bad"]))
+
+
+def test_an_image_in_both_splits_is_bad(run, root):
+    with (root / "NYUDv2" / "gt_sets" / "val.txt").open("a") as file:
+        file.write("0003\n")
+    assert report(run, root, code=1)["in_both_splits"] == ["0003"]
+    assert "listed in train and in test" in run("data", "check", "nyud", "--data-root", root)[1]
+
+
+def test_without_deep_a_seeded_choice_is_decoded(run, root, monkeypatch):
+    monkeypatch.setattr(check, "SAMPLED", 2)
+    (root / "NYUDv2" / "depth" / "0009.npy").unlink()  # absence is seen in any case
+    found = [report(run, root, code=1)["splits"]["train"] for _ in range(2)]
+    assert found[0] == found[1] and found[0]["decoded"] == 2
+    assert [bad["problem"] for bad in found[0]["bad"]] == ["missing"]
+    assert report(run, root, "--deep", code=1)["splits"]["train"]["decoded"] == 3
+    assert "4 of 5 images decoded (--deep decodes all)" in run("data", "check", "nyud", "--data-root", root)[2]
+
+
+def test_the_official_lists_are_recognised(root, monkeypatch):
+    ids = "\n".join(sorted(archives.NYUD_IDS["train"]))
+    info = DATASETS["nyud"]
+    listed = check.OfficialList(3, hashlib.sha256(ids.encode()).hexdigest())
+    monkeypatch.setitem(info.official, "train", listed)
+    assert check_split(open_real("nyud", "train", root), info, "train").is_official
+
+
+def test_embedded_data_can_be_checked_too(run):
+    code, out, _ = run("data", "check", "synth-nyud", "--size", 32, 32, "--json")
+    found = json.loads(out)
+    assert code == 0 and found["ok"] and found["folder"] is None
+    assert found["splits"]["test"]["images"] == 32 and found["splits"]["test"]["smallest"] == [32, 32]
+    assert found["splits"]["test"]["is_official_list"] is None
+
+
+def test_labels_against_the_convention_are_found():
+    class Wrong:
+        ids, missing = ["a"], ()
+
+        def sample(self, index, keys):
+            good = archives.nyud_labels("train", 0)
+            good["semseg"][0, 0], good["depth"] = 77, good["depth"].astype(np.float64)
+            return {key: good[key] for key in keys}
+
+    found = check_split(Wrong(), DATASETS["nyud"], "train")
+    assert set(found.bad) == {"a (semseg)", "a (depth)"}
+    assert "class 77" in found.bad["a (semseg)"] and "float64" in found.bad["a (depth)"]
+
+
+def test_show_draws_real_images_of_different_sizes(run, root, tmp_path):
+    for dataset in ("nyud", "pascal"):
+        file = tmp_path / f"{dataset}.png"
+        assert run("data", "show", dataset, "--data-root", root, "--count", 9, "-o", file) == (0, f"{file}\n", "")
+        assert Image.open(file).size[0] > 500
+
+
+def test_cache_is_what_runs_read_afterwards(run, root, tmp_path, monkeypatch):
+    monkeypatch.setenv("FMTLBENCH_CACHE", str(tmp_path / "cache"))
+    config = DataConfig("real", {"nyud": (32, 32)})
+    read = open_split(config, "nyud", "train", root)
+    code, out, err = run("data", "cache", "nyud", "--data-root", root)
+    assert (code, err) == (0, "") and len(out.splitlines()) == 2
+    cached = open_split(config, "nyud", "train", root)
+    assert type(cached) is not type(read) and cached.fingerprint == read.fingerprint
+    for index in range(len(read)):
+        one, other = read.sample(index), cached.sample(index)
+        assert all(np.array_equal(one[key], other[key]) for key in read.keys)
+    (root / "NYUDv2" / "depth" / "0003.npy").write_bytes(b"")  # other data now: the cache is no longer theirs
+    assert type(open_split(config, "nyud", "train", root)) is type(read)
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "part"),
+    [
+        (("show", "nyud", "-o", "x.png", "--first", 3), 2, "--first 3: nyud train has 3 images"),
+        (("show", "nyud", "-o", "x.png", "--size", 64, 64), 2, "real images keep their own size"),
+        (("check", "nyud", "--layout", "NYUD_MT"), 1, "no NYUD_MT/ found"),
+        (("check", "nyu"), 2, "did you mean 'nyud'"),
+        (("cache", "pascal", "--layout", "PASCAL"), 2, "did you mean 'PASCALContext'"),
+        (("check", "synth-nyud"), 2, "synth-nyud is rendered, not read"),
+    ],
+)
+def test_what_makes_no_sense_is_one_line(run, root, argv, code, part):
+    result = run("data", *argv, "--data-root", root)
+    assert result[:2] == (code, "") and part in result[2] and result[2].count("\n") == 1

@@ -9,7 +9,10 @@ import os
 import sys
 from collections.abc import Sequence
 
-VERBS = ("run", "list", "show", "data", "evaluate")
+VERBS = (
+    "run", "bench", "list", "show", "import_config", "data", "predict", "evaluate",
+    "leaderboard", "stats", "plot", "cost", "export", "published", "compare",
+)  # fmt: skip
 
 
 def build_parser() -> argparse.ArgumentParser:

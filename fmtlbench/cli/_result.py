@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
+from ..cost.bill import bill_lines
 from ..result import RunResult
+from ..store import StoreError, read_json
 from ..tasks import TASKS
 
 COLUMNS = ("client", "dataset", "split", "task", "metric", "better", "value", "trivial")
@@ -12,13 +15,26 @@ COLUMNS = ("client", "dataset", "split", "task", "metric", "better", "value", "t
 
 def print_result(result: RunResult, style: str) -> None:
     if style == "json":
-        print(json.dumps({"folder": str(result.folder), "reused": result.reused, **result.summary}, indent=2))
+        whole = {"folder": str(result.folder), "reused": result.reused, **result.summary, "cost": _cost(result)}
+        print(json.dumps(whole, indent=2))
     elif style == "tsv":
         print("\t".join(COLUMNS))
         for row in _rows(result):
             print("\t".join(row))
     else:
         _print_table(result)
+
+
+def read_bill(result: RunResult) -> list[str]:
+    """What the run cost, in a few lines; none where that is lost."""
+    return bill_lines(_cost(result) or {})
+
+
+def _cost(result: RunResult) -> dict[str, Any] | None:
+    try:
+        return read_json(result.folder / "cost.json")
+    except StoreError:  # the scores are all there
+        return None
 
 
 def _rows(result: RunResult) -> list[tuple[str, ...]]:
@@ -57,6 +73,8 @@ def _print_table(result: RunResult) -> None:
         last = client
     console = Console(width=None if Console().is_terminal else 120)
     console.print(table)
+    for line in read_bill(result):
+        console.print(line, highlight=False, markup=False, emoji=False, soft_wrap=True)
     note = "finished before, shown again (--fresh repeats it)" if result.reused else "done"
     console.print(f"{note}: {result.folder}", highlight=False, markup=False, emoji=False, soft_wrap=True)
 

@@ -21,7 +21,7 @@ def print_records(records: list[dict[str, Any]], title: str = "") -> None:
 
     table = Table(title=title, title_justify="left", show_edge=False)
     for name in records[0] if records else ():
-        table.add_column(name, no_wrap=name == "name", style="bold" if name == "name" else None)
+        table.add_column(escape(name), no_wrap=name == "name", style="bold" if name == "name" else None)
     for record in records:
         table.add_row(*(escape(str(value)) for value in record.values()))
     Console().print(table)

@@ -37,6 +37,14 @@ def add(verbs) -> None:
         help="override one value, e.g. train.lr=1e-3 or algo.c=0.2; repeatable",
     )  # fmt: skip
     parser.add_argument("--fresh", action="store_true", help="start over, discarding what this run left before")
+    parser.add_argument("--save-predictions", action="store_true", help="keep the last round's predictions as images")
+    parser.add_argument(
+        "--no-energy", action="store_false", dest="energy", default=None, help="do not measure energy and carbon"
+    )
+    parser.add_argument(
+        "--country", metavar="ISO3", help="whose electricity, e.g. FRA, for the carbon figure; default: world average"
+    )
+    parser.add_argument("--region", help="of that country (states, provinces, bidding zones; where there are figures)")
     parser.add_argument(
         "--format", choices=("auto", "table", "tsv", "json"), default="auto",
         help="how to print the result; auto: table on a terminal, tab-separated elsewhere",
@@ -51,19 +59,22 @@ def main(args: argparse.Namespace) -> int:
 
     from ..api import launch
     from ..progress import Bars, JsonLines
-    from ._result import print_result
+    from ._result import print_result, read_bill
 
     terminal = sys.stdout.isatty()
     progress = Bars() if terminal else JsonLines()
     try:
         result = launch(
             args.algo, args.scenario, args.preset, args.seed, args.rounds, args.device, args.data_root, args.out,
-            args.fresh, progress, overrides,
+            args.fresh, progress, overrides, args.save_predictions, args.energy, args.country, args.region,
         )  # fmt: skip
     finally:
         progress.end()
     choice = args.format if args.format != "auto" else ("table" if terminal else "tsv")
     if result.reused and choice != "table":  # the table says so itself
         progress.note(f"finished before, shown again (--fresh repeats it): {result.folder}")
+    elif choice != "table":
+        for line in read_bill(result):
+            progress.note(line)
     print_result(result, choice)
     return 0

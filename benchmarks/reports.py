@@ -1,0 +1,87 @@
+"""What tables cost: time of collect + leaderboard over 1000 run folders ÷ time to parse the same summaries with json.
+
+Run: python benchmarks/reports.py      Both are timed in turns in this process; the best of each counts,
+since whatever else the machine does only ever adds time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import tempfile
+from pathlib import Path
+from time import perf_counter
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "reports"))
+from made_runs import ST_MT_1, summary, write_run
+
+from fmtlbench.reports.collect import collect
+from fmtlbench.reports.formats import render
+from fmtlbench.reports.labels import ZOO, default_options
+from fmtlbench.reports.leaderboard import leaderboards
+
+LIMIT = 5.0
+# Beside each primary score a real summary holds a few more, of these names.
+EXTRA = {
+    "semseg": ["pixelAcc"], "human_parts": ["pixelAcc"], "sal": ["sal_mIoU", "threshold"],
+    "normals": ["median", "within11.25", "within22.5", "within30"], "depth": ["absRel", "delta1"],
+    "edge": ["oisF", "AP", "threshold", "precision", "recall"],
+}  # fmt: skip
+
+
+def write_runs(root: Path, count: int) -> list[Path]:
+    """`count` finished runs: two presets × the zoo × as many seeds as it takes."""
+    draw = random.Random(0)
+    folders = []
+    for i in range(count):
+        algorithm = ZOO[i % len(ZOO)]
+        preset = ("nano", "paper")[i // len(ZOO) % 2]
+        seed = i // (2 * len(ZOO))
+        values = {(c, t): draw.uniform(20, 80) for c, (_, tasks) in ST_MT_1.items() for t in tasks}
+        extra = [
+            {"client": c, "dataset": d, "split": "global", "task": t, "metric": m, "value": draw.random(),
+             "primary": False}
+            for c, (d, tasks) in ST_MT_1.items() for t in tasks for m in EXTRA[t]
+        ]  # fmt: skip
+        made = summary(
+            algorithm, values, seed, ST_MT_1, extra_scores=extra, scenario="st_mt_1", preset=preset,
+            options=default_options(algorithm), setting=f"{preset:0<64}",
+        )  # fmt: skip
+        folders.append(write_run(root, made))
+    return folders
+
+
+def tables(root: Path) -> float:
+    began = perf_counter()
+    render(leaderboards(collect([root])), "table")
+    return perf_counter() - began
+
+
+def parse(folders: list[Path]) -> float:
+    began = perf_counter()
+    for folder in folders:
+        json.loads((folder / "summary.json").read_bytes())
+    return perf_counter() - began
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument("--repeat", type=int, default=5)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        folders = write_runs(root, args.runs)
+        size = sum((f / "summary.json").stat().st_size for f in folders) / len(folders)
+        tables(root)  # imports and disk caches are not what is measured
+        both = [(tables(root), parse(folders)) for _ in range(args.repeat)]
+    whole, bare = (min(times) for times in zip(*both))
+    print(f"{args.runs} runs of {size / 1000:.1f} kB: tables {whole:.3f} s, json {bare:.3f} s")
+    print(f"ratio {whole / bare:.2f} (limit {LIMIT})")
+    return int(whole / bare > LIMIT)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

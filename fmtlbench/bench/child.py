@@ -1,0 +1,132 @@
+"""One run in a process of its own: how it is started, followed through its log, and stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from .plan import PlannedRun
+
+WRONG_USAGE = 2  # exit code: trying again would not help
+_SET_PARENT_DEATH_SIGNAL = 1  # prctl's PR_SET_PDEATHSIG
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+def run_command(run: PlannedRun, device: str, data_root: str | None) -> list[str]:
+    """The command line that does `run`, which a person could type as well."""
+    config = run.config
+    command = [
+        sys.executable, "-m", "fmtlbench", "run", "--algo", run.algo, "--scenario", run.scenario,
+        "--preset", config.preset, "--seed", str(config.seed), "--device", device, "--out", str(run.store.out),
+        "--format", "json",
+    ]  # fmt: skip
+    if data_root is not None and config.data.source != "synth":
+        command += ["--data-root", data_root]
+    for key, value in run.overrides.items():
+        command += ["--set", f"{key}={json.dumps(value, ensure_ascii=False)}"]
+    return command
+
+
+class Child:
+    """A started process. Its stderr goes straight to the log, which is read as it grows.
+
+    `lock` is a file that it inherits and keeps open, so that a lock on it lasts as long as the process.
+    """
+
+    def __init__(self, command: Sequence[str], log: Path, environment: dict[str, str], lock: int) -> None:
+        self.log, self.round, self.rounds, self.eta = log, 0, None, None
+        self.last_words = ""  # what it said last that is no progress: its error
+        self.interrupted = False
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as stream:
+            stream.write(f"$ {shlex.join(command)}\n".encode())
+            stream.flush()
+            self._read_to, self._rest = stream.tell(), b""
+            # In a session of its own: Ctrl-C on the terminal reaches the bench only, which passes it on once.
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stream, env=environment,
+                start_new_session=True, preexec_fn=_prepare(os.getpid()) if os.name == "posix" else None,
+                pass_fds=(lock,) if os.name == "posix" else (),
+            )  # fmt: skip
+
+    def poll(self) -> int | None:
+        """Its exit code if it has ended; what it has told since the last time is taken in."""
+        code = self.process.poll()
+        self._follow()
+        if code is not None:
+            self._take(self._rest.decode(errors="replace").strip())  # a last line without its end
+            self._rest = b""
+            self._signal_group(signal.SIGTERM)  # processes that a killed one left behind
+        return code
+
+    def interrupt(self) -> None:
+        """Ask it, once, to stop: the last complete round stays."""
+        if not self.interrupted:
+            self.interrupted = True
+            with contextlib.suppress(ProcessLookupError):
+                self.process.send_signal(signal.SIGINT if os.name == "posix" else signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.interrupted = True
+        if os.name == "posix":
+            self._signal_group(signal.SIGKILL)
+        else:
+            self.process.kill()
+
+    def ending(self, code: int) -> str:
+        """Why it ended, in one line."""
+        if code < 0:
+            try:
+                name = signal.Signals(-code).name
+            except ValueError:
+                name = f"signal {-code}"
+            hint = " (out of memory?)" if name == "SIGKILL" else ""
+            return f"killed by {name}{hint}" + (f"; last words: {self.last_words}" if self.last_words else "")
+        return self.last_words or f"exit code {code}, without a word"
+
+    def _signal_group(self, number: int) -> None:
+        if os.name == "posix":
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, number)
+
+    def _follow(self) -> None:
+        with self.log.open("rb") as stream:
+            stream.seek(self._read_to)
+            new = stream.read()
+        self._read_to += len(new)
+        *lines, self._rest = (self._rest + new).split(b"\n")
+        for line in lines:
+            self._take(line.decode(errors="replace").strip())
+
+    def _take(self, line: str) -> None:
+        try:
+            event = json.loads(line)
+            kind = event.get("event")
+        except (ValueError, AttributeError):  # not JSON, or JSON that is no object
+            self.last_words = line.removeprefix("fmtlbench: ") or self.last_words
+            return
+        if kind == "begin":
+            self.round, self.rounds = event["done"], event["rounds"]
+        elif kind == "round":
+            self.round, self.rounds, self.eta = event["round"], event["rounds"], event.get("eta_seconds")
+
+
+def _prepare(parent: int) -> Callable[[], None]:
+    """What the new process does before it becomes the run."""
+
+    def prepare() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background jobs ignore it, and so would their children
+        if _LIBC is not None:  # Linux: if this process is killed, the run is interrupted
+            _LIBC.prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGINT)
+            if os.getppid() != parent:  # killed already
+                os._exit(1)
+
+    return prepare

@@ -1,0 +1,93 @@
+"""How long it will take: seconds per round of finished runs of the same setting. Without any, nothing is claimed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+
+from ..config import RunConfig
+from ..errors import FmtlbenchError
+from ..store import read_json
+from .durations import duration
+from .plan import Plan, PlannedRun
+
+MOST_READ = 10  # newest finished runs looked at, per scenario and method
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """`seconds` covers the runs with a basis; `unknown` is how many have none."""
+
+    seconds: float
+    known: int
+    unknown: int
+
+    def text(self) -> str:
+        if not self.known:
+            return "unknown (no finished run of this setting yet)" if self.unknown else "nothing to do"
+        if self.unknown:
+            return f"at least {duration(self.seconds)} (unknown for {self.unknown} of {self.known + self.unknown} runs)"
+        return f"about {duration(self.seconds)}"
+
+
+class Pace:
+    """Seconds per round by setting and method, from finished runs; start-up of a few seconds per run is not in it."""
+
+    def __init__(self) -> None:
+        self.measured: dict[str, dict[str, dict[Path, float]]] = {}
+
+    def learn(self, config: RunConfig, folder: Path) -> None:
+        """Take in a finished run; one without its costs teaches nothing."""
+        try:
+            total = (read_json(folder / "cost.json") or {}).get("seconds_total")
+        except FmtlbenchError:
+            return
+        if isinstance(total, (int, float)) and total > 0:
+            methods = self.measured.setdefault(_setting(config), {})
+            methods.setdefault(config.algorithm.name, {})[folder] = total / config.federation.rounds
+
+    def learn_folder(self, plan: Plan) -> None:
+        """Take in what lies in the output folder: the plan's own finished runs, and others of its scenarios."""
+        for run in plan.runs:
+            if run.state == "done":
+                self.learn(run.config, run.store.folder)
+        wanted = {_setting(run.config) for run in plan.missing()}
+        groups = {(r.config.scenario.name, f"{r.config.preset}-{r.config.data.source}-s*") for r in plan.missing()}
+        for scenario, pattern in groups:
+            for method in sorted((plan.out / scenario).glob("*/")):
+                for folder in _newest(method.glob(f"{pattern}/cost.json")):
+                    self._learn_other(folder, wanted)
+
+    def _learn_other(self, folder: Path, wanted: set[str]) -> None:
+        try:
+            config = RunConfig.from_file(folder / "config.yaml")
+        except FmtlbenchError:  # written by another version, whose pace says little
+            return
+        if _setting(config) in wanted:
+            self.learn(config, folder)
+
+    def seconds(self, run: PlannedRun) -> float | None:
+        """For the rounds that are left: by the method's own pace, else by the mean of the others in its setting."""
+        methods = self.measured.get(_setting(run.config), {})
+        own = methods.get(run.config.algorithm.name)
+        paces = list(own.values()) if own else [fmean(others.values()) for others in methods.values()]
+        return run.rounds_left * fmean(paces) if paces else None
+
+    def total(self, runs: Iterable[PlannedRun], jobs: int) -> Estimate:
+        """For `runs`, `jobs` at a time, as if they did not slow each other down."""
+        each = [self.seconds(run) for run in runs]
+        known = [seconds for seconds in each if seconds is not None]
+        spread = max(sum(known) / jobs, max(known)) if known else 0.0
+        return Estimate(spread, len(known), len(each) - len(known))
+
+
+def _setting(config: RunConfig) -> str:
+    """How long a round takes does not depend on how many there are."""
+    return dataclasses.replace(config, federation=dataclasses.replace(config.federation, rounds=1)).setting()
+
+
+def _newest(costs: Iterable[Path]) -> list[Path]:
+    return [path.parent for path in sorted(costs, key=lambda path: path.stat().st_mtime)[-MOST_READ:]]

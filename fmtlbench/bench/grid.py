@@ -1,0 +1,282 @@
+"""What to run: algorithms (and variants of them), scenarios, seeds, presets; from the command line, a file, or both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..algorithms import ALGORITHMS
+from ..config import parse_overrides
+from ..errors import UsageError, unknown
+from ..presets import preset_files
+from ..scenarios import read_scenario, scenario_files
+from ..schema import build, limits, locate
+from ..yamlfile import load_yaml
+
+MOST_SEEDS = 10_000  # more is a typing mistake
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One row of the grid: a method and the overrides that are its own."""
+
+    label: str
+    algo: str
+    overrides: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The whole request, names checked."""
+
+    variants: tuple[Variant, ...]
+    scenarios: tuple[str, ...]
+    seeds: tuple[int, ...]
+    presets: tuple[str, ...]
+    defaults: dict[str, Any]  # the file's overrides of every run
+    flags: dict[str, Any]  # the command line's
+    where: dict[tuple[str | None, str], str]  # (variant's label or None for all, key) → file:line of an override
+
+    def overrides(self, variant: Variant) -> dict[str, Any]:
+        """The command line above the variant, the variant above the file."""
+        return {**self.defaults, **variant.overrides, **self.flags}
+
+    def origin(self, variant: Variant, key: str) -> str:
+        """The line that set `key` for this variant; empty if the command line did."""
+        if key in self.flags:
+            return ""
+        return self.where.get((variant.label if key in variant.overrides else None, key), "")
+
+
+@dataclass(frozen=True)
+class VariantEntry:
+    """A variant as the file has it."""
+
+    algo: str
+    name: str | None = None
+    set: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class GridFile:
+    """The file as it is; lists may be written as one word or a comma-separated text."""
+
+    algos: Any = ()
+    scenarios: Any = ()
+    seeds: Any = None
+    preset: Any = None
+    presets: Any = None
+    rounds: int | None = limits(None, low=1)
+    set: dict[str, Any] = field(default_factory=dict)
+    variants: tuple[VariantEntry, ...] = ()
+
+
+@dataclass(frozen=True)
+class Flags:
+    """What the command line says; None where it says nothing."""
+
+    algos: str | None = None
+    scenarios: str | None = None
+    seeds: str | None = None
+    preset: str | None = None
+    rounds: int | None = None
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_grid(file: str | Path | None, flags: Flags) -> Grid:
+    """File and flags → one checked request; a flag takes the place of the file's entry."""
+    path = Path(file) if file is not None else None
+    data, origins = load_yaml(path) if path else ({}, {})
+    entries = build(GridFile, data, origins)
+    base = path.parent if path else Path()
+    if entries.preset is not None and entries.presets is not None:
+        raise UsageError(f"{origins['presets']}: presets: preset is given too; give one of them")
+    named = _file_variants(entries, origins, base)
+    presets_key = "preset" if entries.presets is None else "presets"
+
+    def words(flag: str, text: str | None, key: str, value: Any) -> list[tuple[str, str]]:
+        """(word, where it stands), from the flag if it was given."""
+        if text is not None:
+            return [(word, flag) for word in split(text)]
+        return _file_words(value, key, origins, base)
+
+    algos = words("--algos", flags.algos, "algos", entries.algos)
+    scenarios = words("--scenarios", flags.scenarios, "scenarios", entries.scenarios)
+    presets = words("--preset", flags.preset, presets_key, getattr(entries, presets_key))
+    chosen = _variants(algos, named, flags.overrides)
+    if flags.algos is None:
+        chosen += [variant for variant in named.values() if variant not in chosen]
+    if not chosen:
+        raise UsageError("which algorithms? --algos fedavg,fedhca2 or --algos all (fmtlbench list algorithms)")
+    if not scenarios:
+        raise UsageError("which scenarios? --scenarios st_mt_1 or --scenarios all (fmtlbench list scenarios)")
+    return Grid(
+        _unlike(chosen),
+        tuple(_scenarios(scenarios)),
+        _seeds(flags.seeds, entries.seeds, origins),
+        tuple(_presets(presets or [("nano", "")])),
+        _with_rounds(entries.set, entries.rounds, f"{origins.get('rounds')}: rounds: {entries.rounds}"),
+        _with_rounds(flags.overrides, flags.rounds, f"--rounds {flags.rounds}"),
+        _override_lines(entries, origins),
+    )
+
+
+def split(text: str) -> list[str]:
+    """At commas, but not inside brackets: `fedavg,fedhca2[algo.c=0.2]` are two words."""
+    words, depth = [""], 0
+    for character in text:
+        depth += (character in "[{") - (character in "]}")
+        if character == "," and depth == 0:
+            words.append("")
+        else:
+            words[-1] += character
+    return [word.strip() for word in words if word.strip()]
+
+
+def parse_seeds(text: str, where: str) -> tuple[int, ...]:
+    """`0-4,7` → (0, 1, 2, 3, 4, 7)."""
+    seeds: dict[int, None] = {}
+    for word in text.split(","):
+        first, dash, last = (part.strip() for part in word.partition("-"))
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise UsageError(
+                f"{where}: {text!r}: expected whole numbers and ranges such as 0-4,7, got {word.strip()!r}"
+            )
+        low, high = int(first), int(last or first)
+        if high < low:
+            raise UsageError(f"{where}: {text!r}: the range {word.strip()} runs backwards; {high}-{low}?")
+        if high - low >= MOST_SEEDS:
+            raise UsageError(f"{where}: {text!r}: {high - low + 1} seeds, expected at most {MOST_SEEDS}")
+        seeds |= dict.fromkeys(range(low, high + 1))
+    return tuple(seeds)
+
+
+def _seeds(flag: str | None, entry: Any, origins: Mapping[str, str]) -> tuple[int, ...]:
+    if flag is not None:
+        return parse_seeds(flag, "--seeds")
+    if entry is None:
+        return (0,)
+    listed = entry if isinstance(entry, list) else [entry]
+    if not listed or any(isinstance(s, bool) or not isinstance(s, (int, str)) for s in listed):
+        raise UsageError(f"{origins['seeds']}: seeds: expected numbers or ranges such as 0-4, got {entry!r}")
+    return parse_seeds(",".join(map(str, listed)), f"{origins['seeds']}: seeds")
+
+
+def _file_words(value: Any, key: str, origins: Mapping[str, str], base: Path) -> list[tuple[str, str]]:
+    if value is None:
+        return []
+    listed = split(value) if isinstance(value, str) else value
+    if not isinstance(listed, (list, tuple)):
+        raise UsageError(f"{locate(key, origins)}: {key}: expected a name or a list of names, got {value!r}")
+    found = []
+    for i, word in enumerate(listed):
+        where = f"{locate(f'{key}.{i}', origins)}: {key}"
+        if not isinstance(word, str):
+            raise UsageError(f"{where}: expected a name, got {word!r}")
+        found.append((_beside(word, base), where))
+    return found
+
+
+def _file_variants(entries: GridFile, origins: Mapping[str, str], base: Path) -> dict[str, Variant]:
+    named: dict[str, Variant] = {}
+    for i, entry in enumerate(entries.variants):
+        algo = _beside(entry.algo, base)
+        ALGORITHMS.resolve(algo, f"{locate(f'variants.{i}.algo', origins)}: variants.{i}.algo")
+        label = entry.name or label_of(entry.algo, entry.set)
+        where = f"{locate(f'variants.{i}.name', origins)}: variants.{i}"
+        if label in named:
+            raise UsageError(f"{where}: a second variant called {label!r}; give it a name of its own")
+        if entry.name in ALGORITHMS:
+            raise UsageError(f"{where}: {label!r} is the name of a method; call the variant something else")
+        named[label] = Variant(label, algo, dict(entry.set))
+    return named
+
+
+def _variants(
+    words: Iterable[tuple[str, str]], named: Mapping[str, Variant], flags: Mapping[str, Any]
+) -> list[Variant]:
+    found = []
+    for word, where in words:
+        if word == "all":
+            found += [Variant(name, name) for name in ALGORITHMS] + list(named.values())
+        elif word in named:
+            found.append(named[word])
+        else:
+            found.append(_inline(word, where, named, flags))
+    return found
+
+
+def _inline(word: str, where: str, named: Mapping[str, Variant], flags: Mapping[str, Any]) -> Variant:
+    """`fedavg`, `./mine.py` or `fedhca2[algo.c=0.2]`."""
+    algo, bracket, options = word.partition("[")
+    if bracket and not options.endswith("]"):
+        raise UsageError(f"{where}: {word!r}: the bracket is not closed; expected for example fedhca2[algo.c=0.2]")
+    if not algo.endswith(".py") and algo not in ALGORITHMS:
+        raise unknown("algorithm", algo, [*ALGORITHMS, *named], where)
+    ALGORITHMS.resolve(algo, where)
+    overrides = parse_overrides(split(options[:-1])) if bracket else {}
+    for key in overrides.keys() & flags.keys():
+        raise UsageError(f"{where}: {word!r}: --set {key} is given too; give one of them")
+    return Variant(label_of(algo, overrides), algo, overrides)
+
+
+def label_of(algo: str, overrides: Mapping[str, Any]) -> str:
+    name = Path(algo).stem if algo.endswith(".py") else algo
+    return name + (f"[{','.join(f'{k}={v}' for k, v in overrides.items())}]" if overrides else "")
+
+
+def _unlike(variants: Iterable[Variant]) -> tuple[Variant, ...]:
+    """Each once; two different ones may not share a label."""
+    kept: dict[str, Variant] = {}
+    for variant in variants:
+        if kept.setdefault(variant.label, variant) != variant:
+            raise UsageError(f"two different methods are called {variant.label!r}; give one a name in a grid file")
+    return tuple(kept.values())
+
+
+def _scenarios(words: Iterable[tuple[str, str]]) -> list[str]:
+    found: dict[str, None] = {}
+    for word, where in words:
+        if word == "all":
+            found |= dict.fromkeys(scenario_files())
+            continue
+        if not word.endswith((".yml", ".yaml")) and word not in scenario_files():
+            raise unknown("scenario", word, scenario_files(), where)
+        read_scenario(word)
+        found[word] = None
+    return list(found)
+
+
+def _presets(words: Iterable[tuple[str, str]]) -> list[str]:
+    for word, where in words:
+        if word not in preset_files():
+            raise unknown("preset", word, preset_files(), where)
+    return list(dict.fromkeys(word for word, _ in words))
+
+
+def _beside(word: str, base: Path) -> str:
+    """A file that a grid file names lies beside it, wherever the command is typed."""
+    name, bracket, options = word.partition("[")
+    return f"{base / name}{bracket}{options}" if name.endswith((".py", ".yml", ".yaml")) else word
+
+
+def _with_rounds(overrides: Mapping[str, Any], rounds: int | None, where: str) -> dict[str, Any]:
+    if rounds is None:
+        return dict(overrides)
+    if rounds < 1:
+        raise UsageError(f"{where}: expected a whole number, 1 or more")
+    if "federation.rounds" in overrides:
+        raise UsageError(f"{where}: federation.rounds is set too; give one of them")
+    return {**overrides, "federation.rounds": rounds}
+
+
+def _override_lines(entries: GridFile, origins: Mapping[str, str]) -> dict[tuple[str | None, str], str]:
+    where = {(None, key): locate(f"set.{key}", origins) for key in entries.set}
+    if entries.rounds is not None:
+        where[None, "federation.rounds"] = origins["rounds"]
+    for i, entry in enumerate(entries.variants):
+        label = entry.name or label_of(entry.algo, entry.set)
+        where |= {(label, key): locate(f"variants.{i}.set.{key}", origins) for key in entry.set}
+    return where

@@ -1,0 +1,169 @@
+"""From a request to the runs it means: their configs, what is already on disk, what no run can be made of."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..config import RunConfig, resolve
+from ..errors import RefusedError, UsageError
+from ..store import RunStore, StoreError
+from .grid import Grid, Variant, label_of
+
+BASELINE = "local"  # every report compares with it
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedRun:
+    """One run: what it is called, how it is asked for, and what lies in its folder."""
+
+    label: str
+    algo: str
+    scenario: str
+    config: RunConfig
+    overrides: dict[str, Any]
+    store: RunStore
+    state: str  # "done", "resume" or "new"
+    rounds_done: int
+
+    @property
+    def name(self) -> str:
+        """For people: unique within a plan of one preset."""
+        return f"{self.config.scenario.name} · {self.label} · s{self.config.seed}"
+
+    @property
+    def rounds_left(self) -> int:
+        return max(self.config.federation.rounds - self.rounds_done, 0) if self.state != "done" else 0
+
+    def finished(self) -> bool:
+        """Whether the folder holds a result by now."""
+        return (self.store.folder / "summary.json").exists()
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A pair that has no meaning, with the reason."""
+
+    label: str
+    scenario: str
+    preset: str
+    seeds: int
+    reason: str
+
+
+@dataclass
+class Plan:
+    """Runs in the order in which they are to be done; `cells` says which belong to a row and column of the table."""
+
+    out: Path
+    runs: list[PlannedRun] = field(default_factory=list)
+    refusals: list[Refusal] = field(default_factory=list)
+    cells: dict[tuple[str, str], list[PlannedRun | Refusal]] = field(default_factory=dict)
+
+    def missing(self) -> list[PlannedRun]:
+        return [run for run in self.runs if run.state != "done"]
+
+    def counts(self) -> dict[str, int]:
+        states = [run.state for run in self.runs]
+        found = {state: states.count(state) for state in ("done", "resume", "new")}
+        return {**found, "refused": sum(refusal.seeds for refusal in self.refusals)}
+
+    def table(self, state_of: Callable[[PlannedRun], str]) -> list[dict[str, str]]:
+        """Records for printing, methods × scenarios, the longer side down; a cell counts the runs in each state."""
+        axes = [list(dict.fromkeys(key[i] for key in self.cells)) for i in (0, 1)]
+        upright = len(axes[0]) >= len(axes[1])
+        rows, columns = axes if upright else reversed(axes)
+        records = []
+        for row in rows:
+            record = {"name": row}
+            for column in columns:
+                items = self.cells.get((row, column) if upright else (column, row), ())
+                states = ["refused" if isinstance(item, Refusal) else state_of(item) for item in items]
+                record[column] = ", ".join(_count(states, state) for state in dict.fromkeys(states)) or "–"
+            records.append(record)
+        return records
+
+
+def _count(states: list[str], state: str) -> str:
+    return state if state == "refused" else f"{states.count(state)} {state}"
+
+
+def make_plan(grid: Grid, out: Path, device: str, with_local: bool = True) -> Plan:
+    """Resolve every (method, scenario, preset, seed) of the grid; `device` is a kind: cpu, cuda or mps."""
+    plan = Plan(out)
+    found: dict[Path, PlannedRun] = {}
+    order: dict[PlannedRun, tuple] = {}
+
+    def enter(variant: Variant, overrides: dict[str, Any], scenario: str, preset: str) -> bool:
+        """One cell of the table; False if it is refused."""
+        column = Path(scenario).stem + (f" ({preset})" if len(grid.presets) > 1 else "")
+        cell = plan.cells.setdefault((variant.label, column), [])
+        config = _resolve(grid, variant, scenario, preset, device, overrides)
+        if isinstance(config, str):
+            plan.refusals.append(Refusal(variant.label, Path(scenario).stem, preset, len(grid.seeds), config))
+            cell.append(plan.refusals[-1])
+            return False
+        for seed in grid.seeds:
+            run = _planned(variant, scenario, dataclasses.replace(config, seed=seed), overrides, out)
+            run = found.setdefault(run.store.folder, run)
+            cell.append(run)
+            # A seed's baseline, then its methods: the first complete table comes as early as it can.
+            order.setdefault(run, (seed, config.algorithm.name != BASELINE, len(order)))
+        return True
+
+    for preset in grid.presets:
+        for scenario in grid.scenarios:
+            entered = [v for v in grid.variants if enter(v, grid.overrides(v), scenario, preset)]
+            for variant, overrides in _baselines(grid, entered).items() if with_local else ():
+                enter(Variant(variant, BASELINE), overrides, scenario, preset)
+    plan.runs = sorted(order, key=order.__getitem__)
+    if not plan.runs:
+        raise UsageError(f"nothing to run: {plan.refusals[0].reason}")
+    return plan
+
+
+def _baselines(grid: Grid, variants: list[Variant]) -> dict[str, dict[str, Any]]:
+    """Label → overrides of the local runs that `variants` are compared with, unless the grid has them."""
+    needed: dict[str, dict[str, Any]] = {}
+    for variant in variants:
+        overrides = {k: v for k, v in grid.overrides(variant).items() if k.split(".")[0] != "algo"}
+        own = {k: overrides[k] for k in variant.overrides if k in overrides and k not in grid.flags}
+        needed.setdefault(label_of(BASELINE, own), overrides)
+    there = [grid.overrides(variant) for variant in grid.variants if variant.algo == BASELINE]
+    return {label: overrides for label, overrides in needed.items() if overrides not in there}
+
+
+def _resolve(
+    grid: Grid, variant: Variant, scenario: str, preset: str, device: str, overrides: Mapping[str, Any]
+) -> RunConfig | str:
+    """The config of every seed, or why the method refuses; a mistake is an error with the line it was made on."""
+    try:
+        return resolve(variant.algo, scenario, preset, seed=0, device=device, overrides=overrides)
+    except UsageError as error:
+        message = str(error)
+        if isinstance(error, RefusedError):
+            return message
+        for key in overrides:
+            if message.startswith(f"--set {key}=") and (origin := grid.origin(variant, key)):
+                raise type(error)(f"{origin}: {message.removeprefix('--set ')}") from None
+        if message.startswith("--set algo.") and len(grid.variants) > 1:
+            message += f" (for {variant.label}; an option of one method only: --algos NAME[algo.option=value])"
+        raise type(error)(message) from None
+
+
+def _planned(variant: Variant, scenario: str, config: RunConfig, overrides: Mapping[str, Any], out: Path) -> PlannedRun:
+    store = RunStore(out, config)
+    state, rounds = "new", 0
+    if (store.folder / "summary.json").exists():
+        state, rounds = "done", config.federation.rounds
+    else:
+        try:
+            rounds = len(store.rows())
+        except StoreError:  # the run will say so itself, with what to do
+            state = "resume"
+    if rounds and state == "new":
+        state = "resume"
+    return PlannedRun(variant.label, variant.algo, scenario, config, dict(overrides), store, state, rounds)

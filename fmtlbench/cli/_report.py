@@ -1,0 +1,77 @@
+"""What the report verbs share: which runs, which format, and where the text goes."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import UsageError
+
+if TYPE_CHECKING:
+    from ..reports.collect import Collection
+    from ..reports.table import Table
+
+STYLES = ("table", "csv", "md", "latex")
+
+
+def add_runs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "runs", nargs="*", type=Path, metavar="RUNS", default=[Path("runs")],
+        help="run folders, or folders that hold runs at any depth; default: runs",
+    )  # fmt: skip
+
+
+def add_format(parser: argparse.ArgumentParser, styles: Sequence[str] = STYLES) -> None:
+    parser.add_argument("--format", choices=styles, default="table", help="default: table")
+    parser.add_argument("--standalone", action="store_true", help="latex: a complete document")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write there instead of to stdout")
+
+
+def collect_runs(paths: Sequence[Path]) -> Collection:
+    """The finished runs; what could not be used is told on stderr."""
+    from ..reports.collect import collect
+
+    collection = collect(paths)
+    for problem in collection.problems:
+        print(f"left out: {problem}", file=sys.stderr)
+    if not collection.runs:
+        raise UsageError(f"{', '.join(map(str, paths))}: no finished run in it")
+    return collection
+
+
+def emit(tables: Sequence[Table], args: argparse.Namespace) -> None:
+    """`tables` in the format asked for, to the file or to stdout."""
+    from ..reports.formats import render
+
+    if args.standalone and args.format != "latex":
+        raise UsageError("--standalone belongs to --format latex")
+    options = {}
+    if args.format == "latex":
+        options = {"standalone": args.standalone}
+    elif args.format == "table" and args.output is None and sys.stdout.isatty():
+        from shutil import get_terminal_size
+
+        options = {"width": get_terminal_size((120, 24)).columns, "styled": True}
+    write(render(tables, args.format, **options), args.output)
+
+
+def write(text: str, output: Path | None) -> None:
+    if output is None:
+        print(text, end="")
+        return
+    from ..files import write_text
+
+    write_text(checked(output), text)
+    print(f"written: {output}", file=sys.stderr)
+
+
+def checked(output: Path) -> Path:
+    """A file that can be written, as far as its name tells."""
+    if output.is_dir():
+        raise UsageError(f"-o {output}: a folder, expected a file")
+    if not output.parent.is_dir():
+        raise UsageError(f"-o {output}: no folder {output.parent}")
+    return output

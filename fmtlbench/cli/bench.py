@@ -1,0 +1,173 @@
+"""`fmtlbench bench`: many runs, those that are missing only. Never imports torch itself."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..bench.estimate import Estimate
+    from ..bench.plan import Plan
+    from ..bench.workers import Outcome
+
+EXAMPLES = """examples:
+  fmtlbench bench --algos all --scenarios st_mt_1 --seeds 0-4 --dry-run
+  fmtlbench bench --algos 'fedavg,fedhca2[algo.c=0.2]' --scenarios all --seeds 0-2 --jobs 2 --budget 2h
+  fmtlbench bench grid.yml --seeds 0
+
+A grid file has the keys algos, scenarios, seeds, preset (or presets), rounds, set, and variants: a list of
+{name: NAME, algo: fedavg, set: {algo.shared: encoder}}. Flags take the place of its entries.
+
+Finished runs are reused, unfinished ones go on, and the local runs that methods are compared with are added. The same
+command again does what is left; several at once on one OUT share the work. The log of every run is in OUT/.bench/logs.
+
+Exit code 0: every run of the plan is finished (refused pairs are none). 1: some failed, or some are left because of the
+budget or Ctrl-C. 2: wrong usage, found before anything ran.
+"""
+
+
+def add(verbs) -> None:
+    parser = verbs.add_parser(
+        "bench",
+        help="run many algorithms on many scenarios and seeds",
+        description="Run what is missing of a grid of algorithms, scenarios and seeds, each run in its own process.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("grid", nargs="?", metavar="GRID.yml", help="a file that says what to run")
+    parser.add_argument("--algos", help="all, or names and .py files separated by commas; NAME[key=value] sets options")
+    parser.add_argument("--scenarios", help="all, or names and .yml files separated by commas")
+    parser.add_argument("--seeds", help="for example 0-4,7; default: 0")
+    parser.add_argument("--preset", help="how big (fmtlbench list presets), or several; default: nano")
+    parser.add_argument("--rounds", type=int, help="instead of the preset's number")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", dest="assignments",
+        help="override one value of every run; repeatable",
+    )  # fmt: skip
+    parser.add_argument(
+        "--no-local", action="store_true", help="do not add the local runs that others are compared with"
+    )
+    parser.add_argument("--jobs", type=int, default=1, help="runs at the same time; default: 1")
+    parser.add_argument("--budget", help="start nothing after this time and stop what runs, e.g. 2h, 90m, 1h30m")
+    parser.add_argument("--retries", type=int, default=1, help="how often a failed run is tried again; default: 1")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:<n> or mps; default: auto")
+    parser.add_argument("--data-root", help="folder of the real datasets (the embedded data need none)")
+    parser.add_argument("--out", default="runs", help="folder of the runs; default: runs")
+    parser.add_argument("--dry-run", action="store_true", help="show the plan and the estimate; touch nothing")
+    parser.add_argument("--format", choices=("table", "json"), default="table", help="of the result; default: table")
+    parser.set_defaults(func=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from ..bench.child import run_command
+    from ..bench.device import device_kind
+    from ..bench.durations import parse_duration
+    from ..bench.estimate import Pace
+    from ..bench.grid import Flags, read_grid
+    from ..bench.plan import make_plan
+    from ..bench.workers import Workers
+    from ..config import parse_overrides
+    from ..errors import UsageError
+
+    for flag, value, least in (("--jobs", args.jobs, 1), ("--retries", args.retries, 0)):
+        if value < least:
+            raise UsageError(f"{flag} {value}: expected a whole number, {least} or more")
+    budget = None if args.budget is None else parse_duration(args.budget, "--budget")
+    flags = Flags(
+        args.algos, args.scenarios, args.seeds, args.preset, args.rounds, parse_overrides(args.assignments)
+    )  # fmt: skip
+    grid = read_grid(args.grid, flags)
+    kind = device_kind(args.device)
+    plan = make_plan(grid, Path(args.out), kind, with_local=not args.no_local)
+    if args.data_root is not None and all(run.config.data.source == "synth" for run in plan.runs):
+        raise UsageError(f"--data-root {args.data_root}: every run uses the embedded data; --set data.source=real?")
+    pace = Pace()
+    pace.learn_folder(plan)
+    estimate = pace.total(plan.missing(), args.jobs)
+    if args.dry_run:
+        _print_plan(plan, estimate, args.format)
+        return 0
+    # `auto` becomes what was found, so that the runs land where the plan looked.
+    device = kind if args.device == "auto" else args.device
+    display = _display()
+    display.planned(plan, _plan_line(plan, estimate))
+    for refusal in plan.refusals:
+        display.note(f"refused: {refusal.reason}")
+    workers = Workers(
+        plan, lambda run: run_command(run, device, args.data_root), display, pace, args.jobs, args.retries, budget
+    )
+    outcome = workers.work()
+    _print_outcome(outcome, args.format)
+    return 0 if outcome.complete else 1
+
+
+def _display() -> Any:
+    from ..bench.display import Lines, Live
+
+    return Live() if sys.stderr.isatty() else Lines()
+
+
+def _plan_line(plan: Plan, estimate: Estimate) -> str:
+    counts = ", ".join(f"{count} {state}" for state, count in plan.counts().items() if count)
+    return f"{len(plan.runs)} runs in {plan.out}: {counts} · training time: {estimate.text()}"
+
+
+def _print_plan(plan: Plan, estimate: Estimate, style: str) -> None:
+    if style == "json":
+        runs = [{**_identity(run), "state": run.state, "rounds_done": run.rounds_done} for run in plan.runs]
+        basis = {"seconds": estimate.seconds if estimate.known else None, "unknown_runs": estimate.unknown}
+        _print_json({"out": str(plan.out), "counts": plan.counts(), "estimate": basis, "runs": runs}, plan)
+        return
+    from ._tables import print_records
+
+    print_records(plan.table(lambda run: run.state))
+    for refusal in plan.refusals:
+        print(f"refused: {refusal.reason}")
+    print(_plan_line(plan, estimate))
+
+
+def _print_outcome(outcome: Outcome, style: str) -> None:
+    from ..bench.durations import duration
+
+    plan, records = outcome.plan, outcome.records
+    counts = {word: outcome.count(word) for word in ("ran", "reused", "elsewhere", "failed", "left")}
+    counts["refused"] = plan.counts()["refused"]
+    if style == "json":
+        runs = [
+            {**_identity(r.run), "outcome": r.outcome, "seconds": round(r.seconds, 1), "attempts": r.attempts,
+             "error": r.error, "log": r.log}
+            for r in records.values()
+        ]  # fmt: skip
+        head = {"out": str(plan.out), "seconds": round(outcome.seconds, 1), "stopped": outcome.stopped}
+        _print_json({**head, "counts": counts, "runs": runs}, plan)
+        return
+    from ._tables import print_records
+
+    print_records(plan.table(lambda run: records[run].outcome))
+    for refusal in plan.refusals:
+        print(f"refused: {refusal.reason}")
+    for record in records.values():
+        if record.outcome == "failed":
+            print(f"failed: {record.run.name}: {record.error} (log: {record.log})")
+    words = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+    print(f"{words} in {duration(outcome.seconds)}: {plan.out}")
+    if outcome.count("left"):
+        why = "the budget is used up" if outcome.stopped == "budget" else "interrupted"
+        print(f"{why}, runs left: {outcome.count('left')}; the same command goes on")
+
+
+def _identity(run: Any) -> dict[str, Any]:
+    config = run.config
+    return {
+        "name": run.label, "algorithm": config.algorithm.name, "scenario": config.scenario.name,
+        "preset": config.preset, "seed": config.seed, "folder": str(run.store.folder),
+    }  # fmt: skip
+
+
+def _print_json(record: dict[str, Any], plan: Plan) -> None:
+    refused = [{"name": r.label, "scenario": r.scenario, "preset": r.preset, "reason": r.reason} for r in plan.refusals]
+    print(json.dumps({**record, "refused": refused}, indent=2, ensure_ascii=False))

@@ -1,0 +1,52 @@
+"""`fmtlbench cost`: what finished runs cost per round and until a target. Never imports torch."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from ..errors import UsageError
+from ._report import STYLES, add_format, add_runs, collect_runs, emit, write
+
+EPILOG = """\
+One table per setting: mean power, bytes and time per round, and what it took until Δm, the mean relative change
+against the last round of the local run of the same setting and seed, first reached each target.
+
+examples:
+  fmtlbench cost
+  fmtlbench cost runs --target -10 --target 0 --format latex -o cost.tex
+  fmtlbench cost runs --scenario iid1_sdmt --format json
+"""
+
+
+def add(verbs) -> None:
+    parser = verbs.add_parser(
+        "cost",
+        help="power, bytes, time, energy and CO2e of finished runs, per round and until a target",
+        description="What finished runs cost: per round, and until Δm reaches a target.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_runs(parser)
+    parser.add_argument(
+        "--target", type=float, action="append", metavar="PERCENT",
+        help="a Δm to reach, such as -10 or 0; repeatable; default: -30 and -10",
+    )  # fmt: skip
+    parser.add_argument("--scenario", metavar="NAME", help="only this scenario")
+    parser.add_argument("--split", choices=("global", "personal"), default="global", help="default: global")
+    add_format(parser, (*STYLES, "json"))
+    parser.set_defaults(func=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    from ..reports.cost import TARGETS, as_json, cost_tables
+
+    collection = collect_runs(args.runs)
+    tables = cost_tables(collection, args.target or TARGETS, args.scenario, args.split)
+    if args.format != "json":
+        emit(tables, args)
+        return 0
+    if args.standalone:
+        raise UsageError("--standalone belongs to --format latex")
+    write(json.dumps(as_json(tables), indent=2, ensure_ascii=False) + "\n", args.output)
+    return 0

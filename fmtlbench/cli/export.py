@@ -1,0 +1,47 @@
+"""`fmtlbench export`: the tidy frame of all finished runs, for other programs. Never imports torch."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from ._report import add_runs, checked, collect_runs, write
+
+EPILOG = """\
+One row per run, client, split, task and metric, numbers unrounded.
+
+examples:
+  fmtlbench export > scores.csv
+  fmtlbench export runs/st_mt_1 --format parquet -o scores.parquet
+"""
+
+
+def add(verbs) -> None:
+    parser = verbs.add_parser(
+        "export",
+        help="every score of the finished runs as CSV, Parquet or JSON",
+        description="Every score of the finished runs as one tidy table.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_runs(parser)
+    parser.add_argument("--format", choices=("csv", "parquet", "json"), default="csv", help="default: csv")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write there instead of to stdout")
+    parser.set_defaults(func=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    from ..reports.export import as_csv, as_json, write_parquet
+
+    if args.format == "parquet":
+        from ..errors import UsageError
+
+        if args.output is None:
+            raise UsageError("--format parquet is binary: give a file with -o FILE")
+        write_parquet(collect_runs(args.runs).frame, checked(args.output))
+        print(f"written: {args.output}", file=sys.stderr)
+        return 0
+    frame = collect_runs(args.runs).frame
+    write(as_csv(frame) if args.format == "csv" else as_json(frame), args.output)
+    return 0

@@ -1,0 +1,78 @@
+"""`fmtlbench plot`: figures of finished runs. Never imports torch."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from ._report import add_runs, collect_runs
+
+EPILOG = """\
+kinds:
+  rounds         Δm over rounds against the final local run; --task or --client: a metric; --x kwh, bytes or hours
+  clients        Δm by number of clients
+  pareto         Δm against its cost, the front marked; --cost
+  hyperweights   FedHCA²: α of encoders over rounds, β of decoder layers; --round
+  grouping       MaT-FL: how often clients were grouped, and the votes of one client's layers; --client
+  updates        the clients' updates in the plane of their two main directions; --updates, --round, --raw
+  cd             critical-difference diagram; --alpha
+  pvalues        p-values of all pairs of methods; --correction
+  distribution   which client holds how much of which task; --scenario
+
+Lines are means over seeds. A method looks the same in all figures.
+
+examples:
+  fmtlbench plot rounds --scenario st_mt_1 -o figures/rounds          (writes rounds.pdf and rounds.png)
+  fmtlbench plot rounds --task depth --x kwh -o depth.pdf
+  fmtlbench plot updates runs/st_mt_1/fedavg -o updates.png
+"""
+
+
+def add(verbs) -> None:
+    parser = verbs.add_parser(
+        "plot",
+        help="figures of finished runs",
+        description="Draw a figure of finished runs, one column wide.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("kind", metavar="KIND", help="which figure, see below")
+    add_runs(parser)
+    parser.add_argument(
+        "-o", "--output", required=True, type=Path, metavar="FILE", help="PDF, PNG or SVG by its ending"
+    )
+    parser.add_argument("--scenario", metavar="NAME", help="needed where the runs are of several")
+    parser.add_argument("--split", default="global", metavar="NAME", help="whose test images; default: global")
+    parser.add_argument("--x", default="rounds", metavar="rounds|kwh|bytes|hours", help="rounds: the horizontal axis")
+    parser.add_argument("--task", metavar="NAME", help="rounds: this task's metric instead of Δm")
+    parser.add_argument("--client", metavar="ID", help="rounds: of this client; grouping: whose layers")
+    parser.add_argument("--round", type=int, metavar="N", help="hyperweights, updates: default: the last")
+    parser.add_argument("--updates", default="encoder", metavar="encoder|decoder", help="updates: of what")
+    parser.add_argument("--raw", action="store_true", help="updates: with their lengths, not normalised")
+    parser.add_argument("--cost", default="seconds", metavar="seconds|kwh|bytes", help="pareto: the horizontal axis")
+    parser.add_argument("--alpha", type=float, default=0.05, help="cd, pvalues: level of significance; default: 0.05")
+    parser.add_argument("--correction", default="holm", metavar="holm|bonferroni", help="pvalues: default: holm")
+    parser.set_defaults(func=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    from ..errors import unknown
+    from ..reports.plots import KINDS, Options, make_figure, save_figure
+    from ..reports.plots.style import targets
+
+    if args.kind not in KINDS:
+        raise unknown("kind of figure", args.kind, KINDS)
+    targets(args.output)  # a bad name is told before the work
+    collection = collect_runs(args.runs)
+    options = Options(
+        scenario=args.scenario, split=args.split, x=args.x, task=args.task, client=args.client, round=args.round,
+        updates=args.updates, normalise=not args.raw, cost=args.cost, alpha=args.alpha, correction=args.correction,
+    )  # fmt: skip
+    notes: list[str] = []
+    figure = make_figure(args.kind, collection, options, notes)
+    for note in notes:
+        print(note, file=sys.stderr)
+    for path in save_figure(figure, args.output):
+        print(path)
+    return 0

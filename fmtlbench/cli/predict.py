@@ -1,0 +1,161 @@
+"""`fmtlbench predict`: what the networks of stored runs predict, as files or as one figure."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..engine.stored import StoredRun
+    from ..progress import Quiet
+
+EPILOG = """\
+Files: <client>/<task>/<image id>.png in RUN/predictions (RUN/predictions-<split> for other splits) or in -o DIR; of
+several runs in DIR/<scenario>/<algorithm>/<run>. Class numbers are PNGs with a palette, normals (n+1)*127.5, sal and
+edge probability*255, depth NPY in metres and a PNG to look at (colours from 0 to 10 m). `fmtlbench evaluate --pred
+RUN/predictions/<client> --task ...` reads them; class numbers and depth come back exactly, the others in 8 bits.
+Padding is removed. What an earlier call wrote is replaced as a whole; other files are never touched.
+
+A panel has a row per image and task: input, ground truth, and one column per run. With --panel files are written only
+if -o is given too.
+
+examples:
+  fmtlbench predict runs/st_mt_1/fedhca2/nano-synth-s0-1a2b3c4d
+  fmtlbench predict RUN --clients nyud-multi --tasks depth,edge --limit 20 -o out
+  fmtlbench predict RUN_A RUN_B --panel panel.pdf --client nyud-multi --images 0,3,7
+"""
+
+
+def add(verbs) -> None:
+    parser = verbs.add_parser(
+        "predict",
+        help="write or draw what the networks of stored runs predict",
+        description="Write the predictions of stored runs as images, or draw some of them side by side.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "runs", nargs="+", type=Path, metavar="RUN", help="folder of one run; an unfinished one will do"
+    )
+    parser.add_argument("--split", default="global", metavar="NAME", help="whose test images; default: global")
+    parser.add_argument("--clients", "--client", type=_names, metavar="ID,…", help="default: all")
+    parser.add_argument("--tasks", "--task", type=_names, metavar="NAME,…", help="default: all that a client has")
+    parser.add_argument("--images", type=_numbers, metavar="N,…", help="places in the split, from 0 on; default: all")
+    parser.add_argument("--limit", type=int, metavar="N", help="the first N images; of a panel: 3 unless told")
+    parser.add_argument("--panel", type=Path, metavar="FILE", help="draw a figure instead: .png, .pdf or .svg")
+    parser.add_argument("--data-root", type=Path, metavar="DIR", help="folder of the real datasets")
+    parser.add_argument("--device", default="auto", help="auto (as the run), cpu, cuda, cuda:<n> or mps; default: auto")
+    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="folder of the predictions")
+    parser.set_defaults(func=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    _check(args)
+
+    from ..engine.predict import check_comparable, save_predictions
+    from ..engine.stored import StoredRun
+    from ..predictions.write import check_replaceable
+    from ..progress import Bars, JsonLines
+
+    progress = Bars() if sys.stderr.isatty() else JsonLines()
+    try:
+        runs = [StoredRun(folder) for folder in args.runs]
+        if args.panel:
+            check_comparable(runs)
+        targets = _targets(runs, args) if args.output or not args.panel else []
+        for target in targets:
+            check_replaceable(target)
+        for run in runs:
+            run.open(args.data_root, _device(args.device, run.config.device, progress), progress)
+        written = [args.panel] if args.panel else []
+        if args.panel:
+            _draw(runs, args)
+        for run, target in zip(runs, targets):
+            choice = (args.split, args.clients, args.tasks, args.images, args.limit)
+            written.append(save_predictions(run, target, *choice))
+    finally:
+        progress.end()
+    for path in written:
+        print(path)
+    return 0
+
+
+def _names(text: str) -> list[str]:
+    return list(dict.fromkeys(filter(None, (word.strip() for word in text.split(",")))))
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(word) for word in _names(text)]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected numbers such as 0,3,7, got {text!r}") from None
+
+
+def _check(args: argparse.Namespace) -> None:
+    from ..api import check_device
+    from ..errors import UsageError
+
+    check_device(args.device)
+    if args.limit is not None and (args.limit < 1 or args.images is not None):
+        raise UsageError(f"--limit {args.limit}: expected 1 or more, and no --images beside it")
+    for flag in ("clients", "tasks", "images"):
+        if getattr(args, flag) == []:
+            raise UsageError(f"--{flag}: expected at least one")
+    if len({folder.resolve() for folder in args.runs}) < len(args.runs):
+        raise UsageError("the same run twice")
+    if args.panel and args.panel.suffix.lower() not in (".png", ".pdf", ".svg"):
+        raise UsageError(f"--panel {args.panel}: expected a name ending in .png, .pdf or .svg")
+    if args.panel and not args.panel.parent.is_dir():
+        raise UsageError(f"--panel {args.panel}: no folder {args.panel.parent}")
+
+
+def _targets(runs: list[StoredRun], args: argparse.Namespace) -> list[Path]:
+    if args.output is None:
+        from ..engine.predict import split_folder
+
+        return [split_folder(run.folder, args.split) for run in runs]
+    if len(runs) == 1:
+        return [args.output]
+    below = [(run.config.scenario.name, run.config.algorithm.name, run.name) for run in runs]
+    return [args.output.joinpath(*parts) for parts in below]
+
+
+def _device(asked: str, of_run: str, progress: Quiet):
+    """By default the kind of device that the run's scores come from."""
+    from ..api import pick_device
+    from ..errors import FmtlbenchError
+
+    try:
+        return pick_device(of_run if asked == "auto" else asked)
+    except FmtlbenchError:
+        if asked != "auto":
+            raise
+        progress.note(f"the run was made on {of_run}, which is not here: predicting on cpu, last digits may differ")
+        return pick_device("cpu")
+
+
+def _draw(runs: list[StoredRun], args: argparse.Namespace) -> None:
+    from ..engine.predict import panel_rows
+    from ..predictions.panel import draw_panel
+    from ..reports.plots.style import save
+
+    limit = args.limit if args.limit or args.images else 3
+    rows = panel_rows(runs, args.split, args.clients, args.tasks, args.images, limit)
+    save(draw_panel(rows, _titles(runs)), args.panel)
+
+
+def _titles(runs: list[StoredRun]) -> list[str]:
+    """Methods as in tables; what tells equal ones apart is added."""
+    from ..reports.labels import Labels
+
+    told = [
+        {"algorithm": r.config.algorithm.name, "title": r.title, "options": r.config.algorithm.options} for r in runs
+    ]
+    labels = Labels(told)
+    titles = [labels.of(each) for each in told]
+    twice = {title for title in titles if titles.count(title) > 1}
+    titles = [f"{t}, seed {r.config.seed}" if t in twice else t for t, r in zip(titles, runs)]
+    twice = {title for title in titles if titles.count(title) > 1}
+    return [f"{t}, {r.name[-8:]}" if t in twice else t for t, r in zip(titles, runs)]

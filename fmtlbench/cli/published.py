@@ -1,0 +1,53 @@
+"""`fmtlbench published`: the papers' tables, and whether their Δ follow from their own cells. Never imports torch."""
+
+from __future__ import annotations
+
+import argparse
+
+from ..errors import UsageError
+from ._report import add_format, emit
+
+EPILOG = """\
+examples:
+  fmtlbench published
+  fmtlbench published fedhca2_table1_st_mt_1 --format md
+  fmtlbench published --audit
+"""
+
+
+def add(verbs) -> None:
+    parser = verbs.add_parser(
+        "published",
+        help="the papers' tables as data",
+        description="The papers' tables as data: list them, print one, or recompute their Δ.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", nargs="?", metavar="NAME", help="print this table; default: list them all")
+    parser.add_argument("--audit", action="store_true", help="recompute every printed Δ, of all tables or of NAME")
+    add_format(parser)
+    parser.set_defaults(func=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    from ..reports.published import as_table, audit, audit_table, load_published, published_names
+
+    names = [args.name] if args.name else published_names()
+    tables = [load_published(name) for name in names]
+    if args.audit:
+        emit([audit_table(audit(names))], args)
+    elif args.name:
+        emit([as_table(tables[0])], args)
+    elif args.output or args.format != "table":
+        raise UsageError("--format and -o belong to one table, or to --audit: name a table")
+    else:
+        from ._tables import print_records
+
+        print_records(
+            [
+                {"name": p.name, "source": p.source, "title": p.title, "scenario": ", ".join(p.scenarios),
+                 "rows": len(p.rows)}
+                for p in tables
+            ]
+        )  # fmt: skip
+    return 0

@@ -1,0 +1,182 @@
+"""Finished runs → one tidy frame: a row per run × client × split × task × metric.
+
+Everything printed about runs is a view of this frame. Only what the folders hold is read; nothing is filled in.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .labels import Labels, client_groups
+from .runs import OF_SCORE, DamagedRun, Problem, RunRecord, check, located, read_json
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["COLUMNS", "Collection", "DamagedRun", "RunRecord", "collect", "find_runs"]
+
+COLUMNS = (
+    "run", "algorithm", "label", "scenario", "scenario_version", "preset", "data", "data_key", "setting", "rounds",
+    "seed", "device", "config_hash", "version", "client", "group", "dataset", "split", "task", "metric", "value",
+    "unit", "higher_is_better", "primary", "trivial",
+)  # fmt: skip
+_OF_RUN = COLUMNS[:14]
+
+
+@dataclass
+class Collection:
+    """The frame, the runs it was made of, and the folders that could not be used, each with its reason."""
+
+    frame: pd.DataFrame
+    runs: list[RunRecord]
+    problems: list[str]
+
+
+def find_runs(paths: Iterable[str | Path] = ("runs",)) -> list[Path]:
+    """Run folders, finished or not, among `paths` and at any depth below them; sorted, each once.
+
+    Raises:
+        UsageError: A path that does not exist, or has no run in it.
+    """
+    return [folder for folder, _ in located(paths)]
+
+
+def collect(paths: Iterable[str | Path] = ("runs",)) -> Collection:
+    """Read the finished runs; unfinished and damaged ones become `problems`."""
+    with _no_garbage():
+        return _collect(paths)
+
+
+@contextmanager
+def _no_garbage() -> Iterator[None]:
+    """Thousands of parsed summaries stay alive: looking through them for garbage costs as much as parsing them."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _collect(paths: Iterable[str | Path]) -> Collection:
+    runs, problems = [], []
+    for folder, name in located(paths):
+        try:
+            summary = read_json(folder / "summary.json")
+            if summary is None:
+                problems.append(Problem(folder, "not finished (no summary.json)"))
+                continue
+            check(summary)
+            record = RunRecord(folder, name, summary, data_key=_data_key(summary))
+            record.setting = summary.get("setting") or _older_setting(record)
+            record.version = _version(record)
+        except DamagedRun as error:
+            problems.append(Problem(folder, str(error)))
+            continue
+        runs.append(record)
+    labels = Labels([run.summary for run in runs])
+    shapes: dict[str, dict[str, str]] = {}
+    for run in runs:
+        run.label = labels.of(run.summary)
+        clients = run.summary["clients"]
+        shape = repr([(c["id"], c["dataset"], c["tasks"]) for c in clients])
+        run.groups = shapes.get(shape) or shapes.setdefault(shape, client_groups(clients))
+    _tell_apart(runs)
+    return Collection(_frame(runs), runs, problems)
+
+
+def _short_hash(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:12]
+
+
+def _data_key(summary: dict[str, Any]) -> str:
+    """Which data exactly: a short hash of their fingerprints; "" where the summary names none."""
+    fingerprints = summary.get("data_fingerprints")
+    return _key_of(tuple((name, str(fingerprints[name])) for name in sorted(fingerprints))) if fingerprints else ""
+
+
+@lru_cache(maxsize=256)  # most runs of a collection have the same data
+def _key_of(fingerprints: tuple[tuple[str, str], ...]) -> str:
+    return _short_hash(dict(fingerprints))[:8]
+
+
+def _version(run: RunRecord) -> str | None:
+    """Older summaries leave the versions to the manifest."""
+    versions = run.summary.get("versions")
+    if versions is None:
+        sessions = run.manifest.get("sessions") or [{}]
+        versions = sessions[-1].get("versions") or {}
+    return versions.get("fmtlbench")
+
+
+def _older_setting(run: RunRecord) -> str:
+    """For summaries without `setting`: the config without method and seed; where that is lost, what must agree."""
+    s = run.summary
+    agree = {key: s.get(key) for key in ("scenario", "scenario_version", "preset", "data", "rounds", "device")}
+    agree["data_fingerprints"] = s.get("data_fingerprints")
+    drop = ("algorithm", "seed", "checkpoint_every")
+    config = {key: value for key, value in run.config.items() if key not in drop}
+    if isinstance(config.get("scenario"), dict):  # words about it decide nothing
+        config["scenario"] = {k: v for k, v in config["scenario"].items() if k not in ("description", "paper")}
+    agree["config"] = config
+    return "older-" + _short_hash(agree)
+
+
+def _tell_apart(runs: list[RunRecord]) -> None:
+    """Two methods with one label, or two versions of a user's file: the label says which is which."""
+    methods: dict[str, set[str]] = {}
+    places: dict[tuple, set[str | None]] = {}
+    for run in runs:
+        s = run.summary
+        methods.setdefault(run.label, set()).add(s["algorithm"])
+        place = (s["algorithm"], run.label, run.setting, run.data_key, s["seed"])
+        places.setdefault(place, set()).add(s.get("config_hash"))
+    edited = {place[:2] for place, hashes in places.items() if len(hashes) > 1}
+    for run in runs:
+        label, name = run.label, run.summary["algorithm"]
+        if len(methods[label]) > 1:
+            run.label += f" [{name}]"
+        source = run.config.get("algorithm", {}).get("source") if (name, label) in edited else None
+        if source:
+            run.label += f" [file {source[:6]}]"
+
+
+def _frame(runs: list[RunRecord]) -> pd.DataFrame:
+    import numpy as np
+    import pandas as pd
+
+    of_run: dict[str, list] = {name: [] for name in _OF_RUN}
+    columns: dict[str, Any] = {name: [] for name in COLUMNS[len(_OF_RUN) :]}
+    counts = []
+    for run in runs:
+        s, scores = run.summary, run.summary["scores"]
+        values = (
+            run.name, s["algorithm"], run.label, s["scenario"], s.get("scenario_version"), s["preset"], s["data"],
+            run.data_key, run.setting, s["rounds"], s["seed"], s.get("device"), s.get("config_hash"), run.version,
+        )  # fmt: skip
+        for name, value in zip(_OF_RUN, values):
+            of_run[name].append(value)
+        counts.append(len(scores))
+        dataset = {c["id"]: c["dataset"] for c in s["clients"]}
+        for name, values in zip(OF_SCORE, zip(*map(itemgetter(*OF_SCORE), scores))):
+            columns[name] += values
+        columns["group"] += [run.groups[client] for client in columns["client"][len(columns["group"]) :]]
+        columns["dataset"] += [dataset[client] for client in columns["client"][len(columns["dataset"]) :]]
+        for name in ("unit", "higher_is_better", "trivial"):
+            columns[name] += [r.get(name) for r in scores]
+    for name in ("value", "trivial"):
+        columns[name] = np.array(columns[name], dtype=float)  # None becomes NaN
+    versions = pd.Series(of_run["scenario_version"], dtype=object)  # None among numbers must not make floats of them
+    per_run = pd.DataFrame({**of_run, "scenario_version": versions})
+    repeated = per_run.take(np.repeat(np.arange(len(runs)), counts)).reset_index(drop=True)
+    return pd.concat([repeated, pd.DataFrame(columns)], axis=1)[list(COLUMNS)]

@@ -1,0 +1,199 @@
+"""The view of FMTL-Bench's Table 8: what methods cost per round and until Δm reaches a target. No torch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..errors import UsageError, unknown
+from .collect import Collection, RunRecord
+from .labels import zoo_rank
+from .leaderboard import by_setting, describe
+from .plots._curves import Baselines
+from .table import Cell, Column, Row, Table, mean_cell
+from .time_to_target import Arrival, arrivals, delta_curve, has_local, resolution
+
+TARGETS = (-30.0, -10.0)  # percent, FMTL-Bench's
+# key, title, its value in a `Spent`
+AMOUNTS: tuple[tuple[str, str, Callable], ...] = (
+    ("rounds", "rounds", lambda s: s.round),
+    ("kwh", "kWh", lambda s: s.kwh),
+    ("mb", "MB", lambda s: None if s.bytes is None else s.bytes / 1e6),
+    ("minutes", "min", lambda s: s.minutes),
+    ("co2e_g", "g CO2e", lambda s: s.co2e_g),
+)
+UNITS = "MB: 10^6 bytes, up and down, all clients; time and energy: training, exchange, evaluation and checkpoints"
+
+
+def cost_tables(
+    collection: Collection, targets: Sequence[float] = TARGETS, scenario: str | None = None, split: str = "global"
+) -> list[Table]:
+    """One table per setting, a row per method, means over seeds.
+
+    Raises:
+        UsageError: A scenario or split no run has, or a target that is no number.
+    """
+    for target in targets:
+        if not math.isfinite(target):
+            raise UsageError(f"--target {target}: expected a percentage such as -10")
+    known = {run.summary["scenario"] for run in collection.runs}
+    if scenario is not None and scenario not in known:
+        raise unknown("run of scenario", scenario, known)
+    frame = collection.frame
+    rows = frame[frame["primary"].astype(bool) & (frame["split"] == split)]
+    if scenario is not None:
+        rows = rows[rows["scenario"] == scenario]
+    if rows.empty:
+        raise UsageError(f"no finished run has scores on the {split!r} split")
+    targets = list(dict.fromkeys(map(float, targets)))
+    return [_table(runs, targets, split) for _, _, runs in by_setting(rows, collection.runs)]
+
+
+def _table(runs: Sequence[RunRecord], targets: Sequence[float], split: str) -> Table:
+    baselines = Baselines(runs, split)
+    methods: dict[tuple[str, str], list[RunRecord]] = {}
+    for run in sorted(runs, key=lambda r: (zoo_rank(r.summary["algorithm"]), r.label, r.summary["seed"])):
+        methods.setdefault((run.summary["algorithm"], run.label), []).append(run)
+    rows = [_row(label, members, baselines, targets) for (_, label), members in methods.items()]
+    first = runs[0].summary
+    setting = runs[0].setting.removeprefix("older-")[:8]
+    return Table(
+        f"cost-{first['scenario']}-{first['preset']}-{first['data']}-{split}-{setting}",
+        f"{first['scenario']}: what the runs cost", describe(list(runs)), ("Method",), _columns(targets, rows),
+        tuple(rows), tuple(_notes(runs, targets, split)),
+    )  # fmt: skip
+
+
+def _row(label: str, runs: Sequence[RunRecord], baselines: Baselines, targets: Sequence[float]) -> Row:
+    cells = [_known([power(run) for run in runs], _no_energy(runs)), mean_cell([_mb_per_round(run) for run in runs])]
+    cells.append(_known([_seconds_per_round(run) for run in runs]))
+    for column in zip(*(arrivals(run, baselines, targets) for run in runs)):
+        cells += _arrival_cells(column)
+    cells += [_known([_final_delta(run, baselines) for run in runs]), Cell(float(len(runs)))]
+    return Row((label,), tuple(cells))
+
+
+def _arrival_cells(seeds: Sequence[Arrival]) -> list[Cell]:
+    """The rounds' cell says what became of a target; the others are missing where nothing is known."""
+    there = [a.spent for a in seeds if a.spent is not None]
+    if not there:
+        return [Cell(word=seeds[0].why), *[Cell()] * (len(AMOUNTS) - 1)]
+    note = ""
+    if len(there) < len(seeds):
+        late = {a.why for a in seeds if a.spent is None}
+        note = f"over {len(there)} of {len(seeds)} seeds; the others: {', '.join(sorted(late))}"
+    return [_known([value(s) for s in there], note) for _, _, value in AMOUNTS]
+
+
+def _known(values: Sequence[float | None], note: str = "") -> Cell:
+    """Mean over seeds; `note` explains what the numbers do not show."""
+    cell = mean_cell(values)
+    if cell.value is None:
+        return Cell(note=note)
+    return Cell(cell.value, cell.std, cell.n, note=note or cell.note)
+
+
+# -- of one run ------------------------------------------------------------------------------------------------------
+
+
+def power(run: RunRecord) -> float | None:
+    """Mean watts while the rounds ran."""
+    energy = run.cost.get("energy") or {}
+    if energy.get("power_w") is not None:
+        return energy["power_w"]
+    kwh, seconds = energy.get("kwh"), run.cost.get("seconds_total")
+    return kwh * 3.6e6 / seconds if kwh is not None and seconds else None
+
+
+def _mb_per_round(run: RunRecord) -> float | None:
+    both = [run.summary.get(key, run.cost.get(key)) for key in ("bytes_up", "bytes_down")]
+    return None if None in both else sum(both) / 1e6 / run.summary["rounds"]
+
+
+def _seconds_per_round(run: RunRecord) -> float | None:
+    total = run.cost.get("seconds_total")
+    return None if total is None else total / run.summary["rounds"]
+
+
+def _final_delta(run: RunRecord, baselines: Baselines) -> float | None:
+    curve = delta_curve(run, baselines) if has_local(run, baselines) else []
+    return curve[-1][1] if curve and curve[-1][0] == run.summary["rounds"] else None
+
+
+def _no_energy(runs: Sequence[RunRecord]) -> str:
+    reasons = [(run.cost.get("energy") or {}).get("reason") for run in runs]
+    known = sorted({reason for reason in reasons if reason})
+    return f"energy: {'; '.join(known)}" if known else ""
+
+
+# -- columns and words -----------------------------------------------------------------------------------------------
+
+
+def _columns(targets: Sequence[float], rows: Sequence[Row]) -> tuple[Column, ...]:
+    plan = [("power_w", "power W", ""), ("mb_per_round", "MB", "per round"), ("seconds_per_round", "s", "per round")]
+    for target in targets:
+        plan += [(f"{key}_to_{target:g}", title, f"until Δm ≥ {target:g} %") for key, title, _ in AMOUNTS]
+    columns = [
+        Column(key, title, heading=heading, digits=0 if key.startswith("rounds") else _digits(rows, i))
+        for i, (key, title, heading) in enumerate(plan)
+    ]
+    return (*columns, Column("delta_m", "Δm %", digits=2, signed=True), Column("seeds", "seeds", digits=0))
+
+
+def _digits(rows: Sequence[Row], index: int) -> int:
+    """Three digits for the smallest number of a column: a kWh may be a day's or a second's."""
+    values = [abs(row.cells[index].value) for row in rows if row.cells[index].value]
+    return min(8, max(0, 2 - math.floor(math.log10(min(values))))) if values else 2
+
+
+def _notes(runs: Sequence[RunRecord], targets: Sequence[float], split: str) -> list[str]:
+    notes = [UNITS]
+    if targets:
+        gaps = sorted({gap for run in runs if (gap := resolution(run, split)) is not None})
+        every = " or ".join(map(str, gaps)) or "?"
+        notes.append(
+            "until Δm ≥ …: the first evaluated round at or above, against the last round of Local, same setting and "
+            f"seed; scores were taken every {every} round{'s' * (gaps != [1])}"
+        )
+    if told := _energy_note(runs):
+        notes.append(told)
+    return notes
+
+
+def _energy_note(runs: Sequence[RunRecord]) -> str:
+    """Where the energy figures come from; several sources in one table are several sentences."""
+    found: dict[str, int] = {}
+    for run in runs:
+        energy = run.cost.get("energy") or {}
+        if energy.get("kwh") is None:
+            continue
+        words = energy.get("source") or "source not recorded"
+        if energy.get("how"):
+            words += f" ({energy['how']})"
+        if energy.get("g_per_kwh") is not None:
+            place = ", ".join(filter(None, (energy.get("country"), energy.get("region")))) or "world average"
+            words += f", CO2e at {energy['g_per_kwh']:.0f} g/kWh ({place})"
+        found[words] = found.get(words, 0) + 1
+    if len(found) == 1:
+        return f"energy: {next(iter(found))}"
+    return "; ".join(f"energy of {n} runs: {words}" for words, n in found.items())
+
+
+def as_json(tables: Sequence[Table]) -> list[dict[str, Any]]:
+    """Everything the tables say, for programs."""
+    made = []
+    for table in tables:
+        rows = [
+            {**dict(zip(map(str.lower, table.heads), row.labels)),
+             **{c.key: _cell(cell) for c, cell in zip(table.columns, row.cells)}}
+            for row in table.rows
+        ]  # fmt: skip
+        made.append({"table": table.name, "title": table.title, "caption": table.caption, "rows": rows,
+                     "notes": list(table.notes)})  # fmt: skip
+    return made
+
+
+def _cell(cell: Cell) -> dict[str, Any]:
+    parts = {"value": cell.value, "std": cell.std, "n": cell.n, "word": cell.word or None, "note": cell.note or None}
+    return {key: value for key, value in parts.items() if value is not None or key == "value"}

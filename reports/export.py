@@ -1,0 +1,31 @@
+"""The tidy frame in other programs' formats; missing stays missing (empty, null)."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import FmtlbenchError
+from ..files import replace_file
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def as_csv(frame: pd.DataFrame) -> str:
+    return frame.to_csv(index=False, lineterminator="\n")
+
+
+def as_json(frame: pd.DataFrame) -> str:
+    """A list of records; numbers keep every digit, which pandas' own writer cuts to ten."""
+    plain = frame.astype(object).where(frame.notna(), None)
+    return json.dumps(plain.to_dict("records"), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def write_parquet(frame: pd.DataFrame, path: Path) -> None:
+    """Raises FmtlbenchError where pyarrow is not installed."""
+    if importlib.util.find_spec("pyarrow") is None:
+        raise FmtlbenchError('Parquet needs pyarrow: pip install "fmtlbench[parquet]"')
+    replace_file(path, lambda temporary: frame.to_parquet(temporary, index=False, engine="pyarrow"))

@@ -1,0 +1,17 @@
+"""Tables as text: one file per format, each with `render(tables) -> str`."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+from ..table import Table
+
+_FILES = {"table": "terminal", "csv": "comma", "md": "markdown", "latex": "latex"}
+FORMATS = tuple(_FILES)
+
+
+def render(tables: Sequence[Table], style: str, **options: Any) -> str:
+    """`tables` in one of `FORMATS`; `options` belong to the format."""
+    return importlib.import_module(f".{_FILES[style]}", __name__).render(tables, **options)

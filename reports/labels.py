@@ -1,0 +1,108 @@
+"""How methods and clients are called in tables."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+# The order of the papers' tables; methods that are not in it follow in alphabetical order.
+ZOO = (
+    "local", "single_task_fl", "fedavg", "fedprox", "fedper", "fedrep", "fedbabu", "fedsta", "ditto", "fedamp",
+    "pcgrad", "cagrad", "fedmtl", "matfl", "fedhca2",
+)  # fmt: skip
+
+
+def zoo_rank(algorithm: str) -> tuple[int, str]:
+    """Sort key for methods."""
+    return (ZOO.index(algorithm) if algorithm in ZOO else len(ZOO), algorithm)
+
+
+class Labels:
+    """Title plus the options that are not the default: "FedProx-E (mu=0.1)".
+
+    A method that is not installed here has no known defaults: those of its options are shown that differ among the
+    given runs.
+    """
+
+    def __init__(self, summaries: Iterable[Mapping[str, Any]]) -> None:
+        seen: dict[str, dict[str, set[str]]] = {}
+        for s in summaries:
+            options = seen.setdefault(s["algorithm"], {})
+            for key, value in (s.get("options") or {}).items():
+                options.setdefault(key, set()).add(repr(value))
+        self._seen = seen
+        self._known: dict[str, dict[str, Any] | None] = {}
+        self._made: dict[tuple, str] = {}
+
+    def of(self, summary: Mapping[str, Any]) -> str:
+        """The label of one run."""
+        key = (summary["algorithm"], summary.get("title"), repr(summary.get("options")))
+        if key not in self._made:
+            self._made[key] = self._make(summary)
+        return self._made[key]
+
+    def _make(self, summary: Mapping[str, Any]) -> str:
+        name = summary["algorithm"]
+        title = summary.get("title") or name
+        if name not in self._known:
+            self._known[name] = default_options(name)
+        defaults = self._known[name]
+        shown = {}
+        for option, value in (summary.get("options") or {}).items():
+            if defaults is None or option not in defaults:
+                differs = len(self._seen[name][option]) > 1
+            else:
+                differs = value != defaults[option]
+            if differs:
+                shown[option] = value
+        if shown.get("shared") == "encoder":  # FMTL-Bench's name for these variants
+            title += "-E"
+            del shown["shared"]
+        if not shown:
+            return title
+        return f"{title} ({', '.join(f'{k}={_text(v)}' for k, v in shown.items())})"
+
+
+def default_options(algorithm: str) -> dict[str, Any] | None:
+    """A registered method's options with their defaults; None for one that is not installed here."""
+    from ..algorithms import ALGORITHMS
+    from ..schema import plain
+
+    method = ALGORITHMS.get(algorithm)
+    if method is None:
+        return None
+    defaults = {}
+    for f in dataclasses.fields(method.Params):
+        if f.default_factory is not dataclasses.MISSING:
+            defaults[f.name] = plain(f.default_factory())
+        elif f.default is not dataclasses.MISSING:
+            defaults[f.name] = plain(f.default)
+    return defaults
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def client_groups(clients: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Client id → group: clients of one dataset and one set of tasks are alike and share a name."""
+    alike: dict[tuple[str, frozenset[str]], list[str]] = {}
+    for client in clients:
+        alike.setdefault((client["dataset"], frozenset(client["tasks"])), []).append(client["id"])
+    groups: dict[str, str] = {}
+    for (dataset, tasks), ids in alike.items():
+        stems = {re.sub(r"-\d+$", "", name) for name in ids}
+        if len(ids) == 1:
+            name = ids[0]
+        elif len(stems) == 1:
+            name = stems.pop()
+        else:
+            name = f"{dataset}-{'+'.join(sorted(tasks))}"
+        if name in groups.values():
+            name = f"{name}-{'+'.join(sorted(tasks))}"
+        groups |= dict.fromkeys(ids, name)
+    return groups

@@ -1,0 +1,202 @@
+"""Figures of finished runs: one file per kind, each with a function from runs to data and one from data to a Figure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...errors import UsageError, unknown
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from ..collect import Collection, RunRecord
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a figure can be asked for; each kind reads its own."""
+
+    scenario: str | None = None
+    split: str = "global"
+    x: str = "rounds"
+    task: str | None = None
+    client: str | None = None
+    round: int | None = None
+    updates: str = "encoder"
+    normalise: bool = True
+    cost: str = "seconds"
+    alpha: float = 0.05
+    correction: str = "holm"
+
+
+def make_figure(kind: str, collection: Collection, options: Options, notes: list[str]) -> Figure:
+    """One of `KINDS`, drawn from the runs; what a reader of the figure must know is added to `notes`."""
+    if kind not in KINDS:
+        raise unknown("kind of figure", kind, KINDS)
+    if not collection.runs:
+        raise UsageError("no finished run to draw")
+    return KINDS[kind](collection, options, notes)
+
+
+def _rounds(collection: Collection, o: Options, notes: list[str]) -> Figure:
+    from .rounds import rounds_curves, rounds_figure
+
+    curves, xlabel, ylabel = rounds_curves(_comparable(collection, o, notes), o.x, o.split, o.task, o.client)
+    _say_spread(curves, notes, "band")
+    return rounds_figure(curves, xlabel, ylabel)
+
+
+def _clients(collection: Collection, o: Options, notes: list[str]) -> Figure:
+    from .clients import clients_figure, clients_points
+
+    runs = _of_scenario(collection.runs, o.scenario)
+    kept = []
+    for count in sorted({len(run.summary["clients"]) for run in runs}):
+        same = [run for run in runs if len(run.summary["clients"]) == count]
+        kept += _one_setting(collection, same, notes)
+    points = clients_points(kept, o.split)
+    _say_spread(points, notes, "bars")
+    return clients_figure(points)
+
+
+def _pareto(collection: Collection, o: Options, notes: list[str]) -> Figure:
+    from .pareto import pareto_figure, pareto_points
+
+    points = pareto_points(_comparable(collection, o, notes), o.cost, o.split)
+    _say_spread(points, notes, "bars")
+    return pareto_figure(points, o.cost)
+
+
+def _hyperweights(collection: Collection, o: Options, notes: list[str]) -> Figure:
+    from .hyperweights import hyperweights_data, hyperweights_figure
+
+    return hyperweights_figure(*hyperweights_data(_one_run(collection, o, notes, "fedhca2"), o.round))
+
+
+def _grouping(collection: Collection, o: Options, notes: list[str]) -> Figure:
+    from .grouping import grouping_figure, grouping_frequency, layer_votes
+
+    run = _one_run(collection, o, notes, "matfl")
+    return grouping_figure(grouping_frequency(run), layer_votes(run, o.client))
+
+
+def _updates(collection: Collection, o: Options, notes: list[str]) -> Figure:
+    from .updates import updates_figure, updates_points
+
+    run = _one_run(collection, o, notes)
+    updates = updates_points(run, o.updates, o.round, o.normalise)
+    length = "to length 1" if updates.normalised else "not normalised"
+    notes.append(
+        f"{updates.kind} updates of round {updates.round}, {length}: principal components of {len(updates.points)}"
+    )
+    return updates_figure(updates)
+
+
+def _distribution(collection: Collection, o: Options, notes: list[str]) -> Figure:
+    from ..distribution import distribution
+
+    runs = _of_scenario(collection.runs, o.scenario)
+    federations = {
+        repr(clients): clients
+        for clients in (
+            [{"dataset": c["dataset"], "tasks": c["tasks"], "images": c["samples"]} for c in run.summary["clients"]]
+            for run in runs
+        )
+    }
+    if len(federations) > 1:
+        raise UsageError(f"the {len(runs)} runs have {len(federations)} different federations; name one run's folder")
+    return distribution(runs[0].summary["scenario"], next(iter(federations.values())))
+
+
+def _cd(collection: Collection, o: Options, notes: list[str]) -> Figure:
+    from ._curves import PlotError
+    from .cd import cd_figure
+
+    analysis = _analysis(collection, o, notes)
+    if analysis.nemenyi is None:
+        raise PlotError(f"no critical-difference diagram: {analysis.refusal}")
+    return cd_figure(analysis.ranks, analysis.nemenyi, analysis.cd, o.alpha)
+
+
+def _pvalues(collection: Collection, o: Options, notes: list[str]) -> Figure:
+    from .pvalues import pvalues_figure
+
+    analysis = _analysis(collection, o, notes)
+    return pvalues_figure(analysis.wilcoxon_table(), o.alpha, pvalues_label(o.correction))
+
+
+def pvalues_label(correction: str) -> str:
+    return f"Wilcoxon p, {correction.capitalize()}-corrected"
+
+
+def _analysis(collection: Collection, o: Options, notes: list[str]):
+    from ..stats import analyse
+
+    scenarios = (o.scenario,) if o.scenario else ()
+    analysis = analyse(collection.frame, scenarios, o.split, o.correction, o.alpha)
+    notes += analysis.notes
+    return analysis
+
+
+KINDS: dict[str, Callable[[Collection, Options, list[str]], Figure]] = {
+    "rounds": _rounds, "clients": _clients, "hyperweights": _hyperweights, "grouping": _grouping,
+    "updates": _updates, "pareto": _pareto, "cd": _cd, "pvalues": _pvalues, "distribution": _distribution,
+}  # fmt: skip
+
+
+# -- which runs ------------------------------------------------------------------------------------------------------
+
+
+def _of_scenario(runs: Sequence[RunRecord], scenario: str | None) -> list[RunRecord]:
+    there = sorted({run.summary["scenario"] for run in runs})
+    if scenario is None:
+        if len(there) > 1:
+            raise UsageError(f"the runs are of several scenarios; choose one with --scenario: {', '.join(there)}")
+        return list(runs)
+    if scenario not in there:
+        raise unknown("scenario", scenario, there, "--scenario")
+    return [run for run in runs if run.summary["scenario"] == scenario]
+
+
+def _comparable(collection: Collection, o: Options, notes: list[str]) -> list[RunRecord]:
+    return _one_setting(collection, _of_scenario(collection.runs, o.scenario), notes)
+
+
+def _one_setting(collection: Collection, runs: Sequence[RunRecord], notes: list[str]) -> list[RunRecord]:
+    """Runs of equal setting only, as in the tables, and each method and seed once."""
+    from ..stats.blocks import comparable
+
+    frame = collection.frame
+    rows = comparable(frame[frame["run"].isin([run.name for run in runs])], notes)
+    kept = {run.name: run for run in runs if run.name in set(rows["run"])}
+    first = {(run.label, run.summary["seed"]): run for run in reversed(list(kept.values()))}
+    return [run for run in kept.values() if first[run.label, run.summary["seed"]] is run]
+
+
+def _one_run(collection: Collection, o: Options, notes: list[str], algorithm: str | None = None) -> RunRecord:
+    """The only run of its kind; of several seeds the lowest."""
+    runs = [run for run in _of_scenario(collection.runs, o.scenario) if algorithm in (None, run.summary["algorithm"])]
+    if not runs:
+        raise UsageError(f"no finished run of {algorithm} among the {len(collection.runs)} runs")
+    if len({(run.label, run.setting) for run in runs}) > 1:
+        names = ", ".join(run.name for run in runs[:4]) + (", …" if len(runs) > 4 else "")
+        raise UsageError(f"this figure shows one run; name one of the {len(runs)} folders: {names}")
+    chosen = min(runs, key=lambda run: run.summary["seed"])
+    if len(runs) > 1:
+        notes.append(f"drawn is seed {chosen.summary['seed']} of {len(runs)} seeds: {chosen.name}")
+    return chosen
+
+
+def _say_spread(points, notes: list[str], what: str) -> None:
+    seeds = points.groupby("label")["seed"].nunique()
+    if seeds.max() > 1:
+        notes.append(f"means over {seeds.min()} to {seeds.max()} seeds; {what}: one standard deviation")
+
+
+def save_figure(figure: Figure, path: str | Path) -> list[Path]:
+    from .style import save
+
+    return save(figure, path)

@@ -1,0 +1,84 @@
+"""MaT-FL's groups: how often clients were grouped (its Fig. 5), and what each layer voted (its Fig. 6)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from ...errors import unknown
+from ..collect import RunRecord
+from ._curves import PlotError
+from .style import LINE, WIDTH, heat_bar, new_figure, styled
+
+
+def grouping_frequency(run: RunRecord) -> pd.DataFrame:
+    """[clients, clients]: in which share of the rounds both took part the row followed the column, in percent."""
+    groups = [row["algorithm"]["groups"] for row in run.rows() if (row.get("algorithm") or {}).get("groups")]
+    if not groups:
+        raise PlotError(f"{run.name}: no groups in metrics.jsonl; they are MaT-FL's")
+    clients = [client["id"] for client in run.summary["clients"]]
+    together = pd.DataFrame(0.0, index=clients, columns=clients)
+    present = together.copy()
+    for of in groups:
+        here = list(of)
+        present.loc[here, here] += 1
+        for client, group in of.items():
+            friends = group if isinstance(group, list) else [other for other in here if of[other] == group]
+            together.loc[client, friends] += 1
+    return 100 * together / present.where(present > 0)
+
+
+def layer_votes(run: RunRecord, client: str | None = None) -> pd.DataFrame | None:
+    """[layers, clients]: mean votes over rounds of one client's layers (default: the first); None without votes."""
+    rounds = [row["algorithm"]["votes"] for row in run.rows() if (row.get("algorithm") or {}).get("votes")]
+    if not rounds:
+        if client:
+            raise PlotError(f"{run.name}: its layers did not vote; MaT-FL with variant=voting does")
+        return None
+    known = [c["id"] for c in run.summary["clients"]]
+    if client and client not in known:
+        raise unknown("client", client, known, "--client")
+    client = client or known[0]
+    total, count = pd.DataFrame(0.0, index=rounds[0]["layers"], columns=known), pd.Series(0, index=known)
+    for of in rounds:
+        if client in of["clients"]:
+            votes = np.array(of["votes"])[:, of["clients"].index(client)]  # [layers, clients present]
+            total.loc[:, of["clients"]] += votes
+            count[of["clients"]] += 1
+    if not count[client]:
+        raise PlotError(f"{run.name}: {client} never took part, so its layers never voted")
+    mean = total / count.where(count > 0)
+    mean.index.name = client
+    return mean
+
+
+@styled
+def grouping_figure(frequency: pd.DataFrame, votes: pd.DataFrame | None = None) -> Figure:
+    """The frequencies as a heat map, and below it the votes where there are some; clients are numbered from above."""
+    n = len(frequency)
+    heights = [max(1.4, 0.2 + LINE * n)] + ([max(0.9, 0.35 + LINE * len(votes))] if votes is not None else [])
+    figure = new_figure(sum(heights) + 0.45, max(WIDTH, 1.6 + 0.09 * n))
+    panels = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
+    image = panels[0].imshow(frequency.to_numpy(), cmap="cividis", vmin=0, vmax=100, aspect="auto")
+    panels[0].set_yticks(range(n), [f"{name}  {i + 1}" for i, name in enumerate(frequency.index)])
+    heat_bar(figure, panels[0], image, "grouped (% of rounds)")
+    if votes is not None:
+        image = panels[1].imshow(votes.to_numpy(), cmap="cividis", vmin=0, aspect="auto")
+        panels[1].set_yticks(range(len(votes)), short_names(list(votes.index)))
+        panels[1].set_title(f"layers of {votes.index.name}", pad=3)
+        heat_bar(figure, panels[1], image, "mean votes")
+    for axes in panels:
+        numbers = range(1, n + 1, -(-n // 12))  # as many as stand side by side
+        axes.set_xticks([k - 1 for k in numbers], numbers)
+        axes.tick_params(length=0)
+    panels[-1].set_xlabel("client")
+    return figure
+
+
+def short_names(names: list[str], width: int = 22) -> list[str]:
+    """Layer names without the words that say nothing, or that all of them have, cut at the front."""
+    words = [name.removesuffix(".weight").replace("layers_", "").split(".") for name in names]
+    common = {"encoder", "layers", "blocks"} | (set.intersection(*map(set, words)) if len(words) > 1 else set())
+    short = [".".join(w for w in own if w not in common) or ".".join(own) for own in words]
+    return [name if len(name) <= width else "…" + name[-width + 1 :] for name in short]

@@ -1,0 +1,65 @@
+"""FedHCA²'s hyper aggregation weights: α of every encoder over rounds, β of every decoder's layers (its Figs. 6, 7)."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.figure import Figure, SubFigure
+from matplotlib.ticker import MaxNLocator
+
+from ..collect import RunRecord
+from ._curves import PlotError
+from .style import LINE, heat_bar, in_order, legend_columns, legend_height, new_figure, styled
+
+
+def hyperweights_data(run: RunRecord, round_: int | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """α [rounds, clients] and β [decoders, layers] of one round (default: the last), as used: clamped to [0, 1]."""
+    rows = {
+        row["round"]: row["algorithm"] for row in run.rows() if {"alpha", "beta"} <= set(row.get("algorithm") or ())
+    }
+    if not rows:
+        raise PlotError(f"{run.name}: no alpha and beta in metrics.jsonl; they are FedHCA²'s")
+    if round_ is not None and round_ not in rows:
+        raise PlotError(f"--round {round_}: {run.name} has rounds {min(rows)} to {max(rows)}")
+    alpha = pd.DataFrame.from_dict({r: d["alpha"] for r, d in rows.items()}, orient="index").sort_index()
+    beta = pd.DataFrame.from_dict(rows[round_ or max(rows)]["beta"], orient="index")
+    beta.columns = [f"L{i + 1}" for i in range(beta.shape[1])]
+    if alpha.empty and beta.empty:
+        raise PlotError(f"{run.name}: neither encoders nor decoders were shared, so there are no weights")
+    return alpha.clip(0, 1), beta.clip(0, 1)
+
+
+@styled
+def hyperweights_figure(alpha: pd.DataFrame, beta: pd.DataFrame) -> Figure:
+    """α as lines, β as a heat map below; a part that was not shared is left out."""
+    columns = legend_columns(list(alpha), 2)
+    heights = [1.9 + legend_height(alpha.shape[1], columns)] * (not alpha.empty)
+    heights += [max(1.3, 0.45 + LINE * len(beta))] * (not beta.empty)
+    figure = new_figure(sum(heights))
+    panels = list(figure.subfigures(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0])
+    if not alpha.empty:
+        _encoders(panels.pop(0), alpha, columns)
+    if not beta.empty:
+        _decoders(panels.pop(0), beta)
+    return figure
+
+
+def _encoders(panel: SubFigure, alpha: pd.DataFrame, columns: int) -> None:
+    axes = panel.add_subplot(xlabel="communication round", ylabel="encoder weight α")
+    look = in_order(alpha)
+    for client in alpha:
+        every = max(1, len(alpha) // 5)
+        axes.plot(alpha.index, alpha[client], label=client, markevery=every, **look[client].line())
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    axes.margins(x=0.02)
+    panel.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=columns)
+
+
+def _decoders(panel: SubFigure, beta: pd.DataFrame) -> None:
+    axes = panel.add_subplot(xlabel="decoder layer")
+    image = axes.imshow(beta.to_numpy(), cmap="cividis", aspect="auto")
+    owners = [name.split("/")[0] for name in beta.index]
+    names = [owner if owners.count(owner) == 1 else name for owner, name in zip(owners, beta.index)]
+    axes.set_xticks(range(beta.shape[1]), list(beta))
+    axes.set_yticks(range(len(beta)), names)
+    axes.tick_params(length=0)
+    heat_bar(panel, axes, image, "decoder weight β")

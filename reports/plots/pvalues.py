@@ -1,0 +1,62 @@
+"""p-values of all pairs of methods as a heat map (FMTL-Bench Fig. 4)."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.colors import BoundaryNorm, LinearSegmentedColormap
+from matplotlib.figure import Figure
+
+from .style import WIDTH, new_figure, styled, text_width
+
+STEPS = (0.0, 0.001, 0.01, 0.05, 0.1, 1.0)
+SHADES = ("#08519c", "#3182bd", "#9ecae1", "#e3eef9", "#f7f7f7")
+
+
+@styled
+def pvalues_figure(table: pd.DataFrame, alpha: float = 0.05, label: str = "p") -> Figure:
+    """The lower triangle; p below `alpha` is in bold.
+
+    Args:
+        table: Symmetric, methods by methods.
+        alpha: The level of significance.
+        label: What the colour bar says, for example which test and correction.
+    """
+    names = list(table)
+    k = len(names)
+    cell = 0.32  # inches: room for <.001
+    wide, high = cell * (k - 1) + text_width(names[1:]) + 0.3, cell * (k - 1) + 0.7 * text_width(names[:-1]) + 0.85
+    figure = new_figure(high, max(WIDTH, wide))
+    axes = figure.add_subplot()
+    lower = table.to_numpy()[1:, :-1]
+    shown = pd.DataFrame(lower).where(lambda t: [[j <= i for j in range(k - 1)] for i in range(k - 1)]).to_numpy()
+    colours = LinearSegmentedColormap.from_list("p", SHADES, N=len(SHADES))
+    image = axes.imshow(shown, cmap=colours, norm=BoundaryNorm(STEPS, colours.N), aspect="auto")
+    for i in range(k - 1):
+        for j in range(i + 1):
+            p = lower[i, j]
+            axes.text(
+                j, i, short_p(p), ha="center", va="center", fontsize=7,
+                color="white" if p < 0.01 else "black", fontweight="bold" if p < alpha else "normal",
+            )  # fmt: skip
+    axes.set_xticks(range(k - 1), names[:-1], rotation=45, ha="right", rotation_mode="anchor")
+    axes.set_yticks(range(k - 1), names[1:])
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    axes.set_xticks([x + 0.5 for x in range(k - 2)], minor=True)
+    axes.set_yticks([y + 0.5 for y in range(k - 2)], minor=True)
+    axes.grid(which="minor", color="white", linewidth=1.2)
+    axes.tick_params(which="minor", length=0)
+    bar = figure.colorbar(image, ax=axes, location="top", spacing="uniform", aspect=30, pad=0.02, ticks=STEPS[1:-1])
+    bar.ax.set_xticklabels([f"{step:g}" for step in STEPS[1:-1]])
+    bar.set_label(label)
+    bar.outline.set_linewidth(0.4)
+    return figure
+
+
+def short_p(p: float) -> str:
+    """As wide as a cell: .034, <.001, 1."""
+    if p < 0.001:
+        return "<.001"
+    if p > 0.9995:
+        return "1"
+    return f"{p:.3f}"[1:] if p < 0.1 else f"{p:.2f}"[1:]

@@ -1,0 +1,263 @@
+"""The papers' tables as data: what every column means, the tables themselves, and whether their Δ follow from them."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from ..errors import unknown
+from ..metrics import delta_m
+from ..tasks import TASKS
+from ..yamlfile import load_yaml
+from .table import Cell, Column, Row, Table
+
+FOLDER = Path(__file__).parent / "published"
+TOLERANCE = 0.02  # cells are printed with two decimals
+DATASETS = {"pascal": "PASCAL-Context", "nyud": "NYUD-v2"}
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a column of scores holds: the printed number is the score times `times`."""
+
+    dataset: str
+    task: str
+    metric: str
+    split: str
+    times: float
+    higher_is_better: bool
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return (self.dataset, self.task, self.metric)
+
+
+@dataclass(frozen=True)
+class Published:
+    """One table of a paper. Its rows are the file's, column by column, as text."""
+
+    name: str
+    entry: Mapping[str, Any]  # from tables.yml
+    index: Mapping[str, Any]
+
+    @cached_property
+    def rows(self) -> list[dict[str, str]]:
+        with (FOLDER / f"{self.name}.csv").open(encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
+
+    @property
+    def title(self) -> str:
+        return self.entry["title"]
+
+    @property
+    def source(self) -> str:
+        return f"{self.index['papers'][self.entry['paper']]}, {self.entry['table']}"
+
+    @property
+    def setting(self) -> dict[str, Any]:
+        """Preset, data and rounds of the paper, in our names."""
+        return self.index["settings"][self.entry["paper"].removesuffix("_supp")]
+
+    @property
+    def heads(self) -> list[str]:
+        return self.entry["heads"]
+
+    @property
+    def deltas(self) -> dict[str, str]:
+        return self.entry.get("deltas", {})
+
+    @property
+    def scenarios(self) -> list[str]:
+        return list(dict.fromkeys(self.scenario(row) for row in self.rows))
+
+    def scenario(self, row: Mapping[str, str]) -> str:
+        named = self.entry["scenario"]
+        return named if isinstance(named, str) else named[row[named["by"]]]
+
+    def label(self, row: Mapping[str, str]) -> str:
+        """The method of a row as our runs are labelled."""
+        printed = row["method"] if "method" in self.heads else row[self.heads[0]]
+        return {**self.index["labels"], **self.entry.get("labels", {})}.get(printed, printed)
+
+    def model(self, row: Mapping[str, str]) -> dict[str, str]:
+        """What the row says about the network, by the names of a summary's `setting_text`."""
+        said: dict[str, str] = {}
+        for head, meanings in self.entry.get("model", {}).items():
+            said |= meanings[row[head]]
+        return said
+
+    @cached_property
+    def scores(self) -> dict[str, Meaning]:
+        """The columns that hold scores, in the file's order."""
+        directions, known = self.index["directions"], self.index["columns"]
+        found = {}
+        for column in self.rows[0]:
+            if column in known:
+                c = known[column]
+                times = self.entry.get("times", c.get("times", 1))
+                up = directions[c["metric"]] == "up"
+                found[column] = Meaning(c["dataset"], c["task"], c["metric"], c.get("split", "global"), times, up)
+        return found
+
+    def row_name(self, row: Mapping[str, str]) -> str:
+        return " ".join(row[head] for head in self.heads)
+
+    def reference(self, row: Mapping[str, str]) -> tuple[Mapping[str, str] | None, str]:
+        """The row Δ is against and how it is known; (None, why) where the paper at hand does not print it."""
+        entry = self.entry.get("reference")
+        if entry is None:
+            return None, "the reference of its Δ (local MD ResNet-18 of IID-1) and the scores are not printed"
+        if "derived" in entry:
+            return {column: str(number) for column, number in entry["derived"].items()}, entry["why"]
+        table = load_published(entry["table"]) if "table" in entry else self
+        wanted = {head: row[head] for head in self.heads[: self.entry.get("blocks", 0)]} | entry["row"]
+        found = [other for other in table.rows if all(other[k] == v for k, v in wanted.items())]
+        where = f"{table.name}, {table.row_name(found[0])}"
+        return found[0], where
+
+
+@cache
+def _index() -> dict[str, Any]:
+    return load_yaml(FOLDER / "tables.yml")[0]
+
+
+def published_names() -> list[str]:
+    """All tables, in the order of the papers."""
+    return list(_index()["tables"])
+
+
+@cache
+def load_published(name: str) -> Published:
+    """One table; an unknown name raises with the nearest ones."""
+    tables = _index()["tables"]
+    if name not in tables:
+        raise unknown("published table", name, tables)
+    return Published(name, tables[name], _index())
+
+
+def number(text: str) -> float | None:
+    """A printed number; None for an empty cell or a word."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+# -- printing ----------------------------------------------------------------------------------------------------------
+
+
+def as_table(published: Published) -> Table:
+    """The table as the paper prints it, with best and second marked by us, in each block of its own."""
+    names = [c for c in published.rows[0] if c not in published.heads and not c.endswith("_std")]
+    rows = []
+    for row in published.rows:
+        cells = tuple(_cell(row[name], row.get(f"{name}_std") or "") for name in names)
+        rows.append(Row(tuple(row[head] for head in published.heads), cells))
+    s = published.setting
+    caption = (
+        f"{published.source} · scenario {', '.join(published.scenarios)} · the paper's setting: preset {s['preset']}, "
+        f"{s['data']} data, {s['rounds']} rounds · as printed"
+    )
+    table = Table(
+        published.name, published.title, caption, tuple(head.capitalize() for head in published.heads),
+        tuple(_column(published, name) for name in names), tuple(rows), tuple(published.entry.get("notes", ())),
+    )  # fmt: skip
+    return table.marked(published.entry.get("blocks", 0))
+
+
+def _cell(text: str, spread: str) -> Cell:
+    value = number(text)
+    return Cell(word=text) if value is None else Cell(value, number(spread), printed=text)
+
+
+def _column(published: Published, name: str) -> Column:
+    if name in published.scores:
+        meaning = published.scores[name]
+        both = len({m.split for m in published.scores.values()}) > 1
+        heading = {"global": "G-FL", "personal": "P-FL"}[meaning.split] if both else DATASETS[meaning.dataset]
+        metric = meaning.metric + (f" ×{meaning.times:g}" if meaning.times != 1 else "")
+        return Column(name, TASKS[meaning.task].title, metric, heading, 2, meaning.higher_is_better)
+    if name in published.deltas and published.scores:
+        split = {"global_delta": "G-FL", "personal_delta": "P-FL"}.get(name, "")
+        both = len(published.deltas) > 1
+        return Column(name, "Δm %", "", split if both else "", 2, True)
+    return Column(name, name.replace("_", " "))
+
+
+# -- audit -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Check:
+    """One printed Δ: recomputed, or the reason why it cannot be."""
+
+    table: str
+    row: str
+    column: str
+    printed: str
+    recomputed: float | None = None
+    reason: str = ""  # why not; "" where it was recomputed
+    derived: bool = False  # against a reference that we derived
+
+    @property
+    def follows(self) -> bool:
+        return self.recomputed is None or abs(self.recomputed - float(self.printed)) <= TOLERANCE + 1e-9
+
+
+def audit(names: Iterable[str] | None = None) -> list[Check]:
+    """Every printed Δ of the named tables, or of all, recomputed from the table's own cells."""
+    checks = []
+    for published in map(load_published, names or published_names()):
+        if not published.deltas:
+            checks.append(Check(published.name, "", "", "", reason="prints no Δ"))
+        for row in published.rows:
+            for column, split in published.deltas.items():
+                checks.append(_check(published, row, column, split))
+    return checks
+
+
+def _check(published: Published, row: dict[str, str], column: str, split: str) -> Check:
+    at = (published.name, published.row_name(row), column, row[column])
+    if number(row[column]) is None:
+        return Check(*at, reason=f"printed as {row[column]}")
+    base, how = published.reference(row)
+    if base is None:
+        return Check(*at, reason=how)
+    columns = {name: m for name, m in published.scores.items() if m.split == split}
+    ours, theirs = ({name: float(r[name]) for name in columns} for r in (row, base))
+    up = {name: m.higher_is_better for name, m in columns.items()}
+    return Check(*at, delta_m(ours, theirs, up), derived="derived" in published.entry["reference"])
+
+
+def audit_table(checks: list[Check]) -> Table:
+    """The rows whose Δ does not follow; the rest is counted in the notes."""
+    wrong = [check for check in checks if not check.follows]
+    done = [check for check in checks if check.recomputed is not None]
+    rows = []
+    for check in wrong:
+        printed = float(check.printed)
+        cells = (Cell(printed, printed=check.printed), Cell(check.recomputed), Cell(check.recomputed - printed))
+        rows.append(Row((check.table, check.row, check.column), cells))
+    notes = []
+    for table in dict.fromkeys(check.table for check in done if check.derived):
+        entry = load_published(table).entry["reference"]
+        notes.append(f"{table}: checked against a {entry['why']}")
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for check in checks:
+        if check.reason:
+            reasons.setdefault((check.table, check.reason), []).append(check.row)
+    for (table, reason), skipped in reasons.items():
+        which = "" if skipped == [""] else f" ({', '.join(dict.fromkeys(skipped))})" if len(skipped) < 5 else ""
+        count = "" if skipped == [""] else f"{len(skipped)} not checked{which}: "
+        notes.append(f"{table}: {count}{reason}")
+    columns = (Column("printed", "printed"), Column("recomputed", "recomputed"), Column("gap", "gap", signed=True))
+    caption = (
+        f"{len(done)} printed Δ recomputed from the cells beside them: {len(done) - len(wrong)} follow within "
+        f"{TOLERANCE}, {len(wrong)} do not"
+    )
+    return Table("audit", "Published Δ that do not follow from their own table", caption, ("Table", "Row", "Column"),
+                 columns, tuple(rows), tuple(notes))  # fmt: skip

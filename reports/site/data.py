@@ -1,0 +1,130 @@
+"""Which pages a site has: one per setting and split, one per run, each with a file name of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any
+
+from ...errors import UsageError
+from ..collect import Collection, RunRecord
+from ..leaderboard import by_setting, leaderboards
+from ..table import Row, Table
+
+SPLITS = ("global", "personal")  # others follow in alphabetical order
+
+
+@dataclass
+class _Remembering(RunRecord):
+    """Several figures and tables of a page read the same rows."""
+
+    @cached_property
+    def _read(self) -> dict[str, list[dict[str, Any]]]:
+        return {}
+
+    def rows(self, name: str = "metrics.jsonl") -> list[dict[str, Any]]:
+        if name not in self._read:
+            self._read[name] = super().rows(name)
+        return self._read[name]
+
+
+@dataclass
+class Page:
+    """One leaderboard, and the runs it was made of."""
+
+    slug: str
+    split: str
+    table: Table
+    runs: list[RunRecord]
+
+    @property
+    def scenario(self) -> str:
+        return self.runs[0].summary["scenario"]
+
+    @property
+    def setting(self) -> tuple:
+        """Equal for the pages that show the same runs on other test images."""
+        run = self.runs[0]
+        return (self.scenario, run.summary.get("scenario_version"), run.setting, run.data_key)
+
+    @property
+    def tasks(self) -> list[str]:
+        """In the order of the table's columns, which are called group/task/metric."""
+        scored = [column.key.split("/") for column in self.table.columns if column.key.count("/") >= 2]
+        return list(dict.fromkeys(words[-2] for words in scored))
+
+    def runs_of(self, row: Row) -> list[RunRecord]:
+        return sorted((run for run in self.runs if run.label == row.labels[0]), key=lambda run: run.summary["seed"])
+
+
+def own_collection(page: Page, collection: Collection) -> Collection:
+    """The runs of a page alone."""
+    names = {run.name for run in page.runs}
+    runs: list[RunRecord] = []
+    for run in page.runs:
+        runs.append(_Remembering(**{f.name: getattr(run, f.name) for f in fields(RunRecord)}))
+    return Collection(collection.frame[collection.frame["run"].isin(names)], runs, [])
+
+
+@dataclass
+class Site:
+    """All pages, and what could not be shown."""
+
+    pages: list[Page]
+    run_files: dict[str, str]  # run → its page, from the site's root
+    left_out: list[str]
+    of_run: dict[str, list[Page]] = field(default_factory=dict)  # run → the leaderboards it stands in
+
+
+def plan_site(
+    collection: Collection,
+    scenario: str | None = None,
+    splits: Sequence[str] | None = None,
+    baseline: str = "local",
+    sort: str = "zoo",
+) -> Site:
+    """The pages for these runs; the choices are those of `leaderboards`, and `splits` None means all.
+
+    Raises:
+        UsageError: No run has a score to show.
+    """
+    frame, taken = collection.frame, set()
+    primary = frame[frame["primary"].astype(bool)]
+    if scenario is not None:
+        primary = primary[primary["scenario"] == scenario]
+    there = set(primary["split"])
+    if splits is None:
+        splits = sorted(there, key=lambda s: (SPLITS.index(s) if s in SPLITS else len(SPLITS), s)) or SPLITS[:1]
+    pages: list[Page] = []
+    for split in splits:
+        tables = leaderboards(collection, scenario, split, baseline, sort)
+        settings = by_setting(primary[primary["split"] == split], collection.runs)
+        for table, (_, _, runs) in zip(tables, settings, strict=True):
+            pages.append(Page(slug(table.name, taken), split, table, runs))
+    pages.sort(key=lambda page: page.scenario)  # stable: settings and splits stay in their order
+    site = Site(pages, {}, list(map(str, collection.problems)))
+    for page in pages:
+        for run in page.runs:
+            site.of_run.setdefault(run.name, []).append(page)
+    files: set[str] = set()
+    for run in collection.runs:
+        if run.name in site.of_run:
+            site.run_files[run.name] = f"runs/{slug(run.name, files)}.html"
+        elif scenario in (None, run.summary["scenario"]):
+            site.left_out.append(f"{run.folder}: no primary score on the {' or '.join(splits)} split")
+    if not pages:
+        raise UsageError("no run has a score to show")
+    return site
+
+
+def slug(text: str, taken: set[str]) -> str:
+    """A file name that every system takes and that no other page has."""
+    name = re.sub(r"[^a-z0-9_-]+", "-", text.lower()).strip("-")[-100:].strip("-") or "page"
+    count, made = 1, "page-index" if name == "index" else name
+    while made in taken:
+        count += 1
+        made = f"{name}-{count}"
+    taken.add(made)
+    return made

@@ -1,0 +1,134 @@
+"""Writing a site: into a folder beside the target first, which then takes its place. The old one stays until then."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from ...errors import FmtlbenchError, UsageError
+from ...files import sync_folder
+from ..collect import Collection
+from ..formats import render
+from .data import Site, own_collection, plan_site
+from .figures import draw_figures
+from .pages import DOWNLOADS, index_page, scenario_page
+from .run import run_page
+
+MARKER = ".fmtlbench-site"  # its lines are the files of the site
+ASSETS = ("style.css", "app.js")
+BYSTANDERS = {".DS_Store", "Thumbs.db"}  # file managers leave them behind
+
+
+def write_site(
+    collection: Collection,
+    out: Path,
+    scenario: str | None = None,
+    splits: Sequence[str] | None = None,
+    baseline: str = "local",
+    sort: str = "zoo",
+    figures: bool = True,
+) -> Path:
+    """Write the leaderboards as static pages into the folder `out`; a site that is there is replaced as a whole.
+
+    Args:
+        collection: What `collect` returned.
+        out: The folder; it may be missing, empty, or an older site without files of others in it.
+        scenario: Only this one.
+        splits: Only these; None: all that have scores.
+        baseline: The method Δm of the tables is taken against.
+        sort: The order of rows to begin with, as for `leaderboards`.
+        figures: Draw them; they take most of the time.
+
+    Returns:
+        The index page.
+    """
+    out = Path(out).resolve()
+    _refuse_strangers(out)
+    site = plan_site(collection, scenario, splits, baseline, sort)
+    new = out.with_name(f".{out.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    try:
+        new.mkdir()
+        _fill(new, site, collection, figures)
+        _take_place(new, out)
+    except OSError as error:
+        raise FmtlbenchError(f"could not write {out}: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+    return out / "index.html"
+
+
+def _refuse_strangers(out: Path) -> None:
+    """Nothing but an older site may be replaced."""
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"-o {out}: a file, expected a folder")
+    if not out.parent.is_dir():
+        raise UsageError(f"-o {out}: no folder {out.parent}")
+    there = _files(out) - {MARKER}
+    if not there:
+        return
+    try:
+        known = set((out / MARKER).read_text(encoding="utf-8").splitlines())
+    except FileNotFoundError:
+        raise UsageError(
+            f"-o {out}: has files and is not a site that fmtlbench wrote (no {MARKER}); give an empty or a new folder"
+        ) from None
+    strangers = sorted(name for name in there - known if Path(name).name not in BYSTANDERS)
+    if strangers:
+        more = f" and {len(strangers) - 3} more" if len(strangers) > 3 else ""
+        raise UsageError(
+            f"-o {out}: replacing the site would remove {', '.join(strangers[:3])}{more}, which it did not write; "
+            "move them, or give another folder"
+        )
+
+
+def _files(folder: Path) -> set[str]:
+    """Files below the folder, and folders that are empty."""
+    found = set()
+    for here, folders, names in os.walk(folder):
+        inside = Path(here).relative_to(folder)
+        found |= {(inside / name).as_posix() for name in names}
+        if not names and not folders and Path(here) != folder:
+            found.add(inside.as_posix())
+    return found
+
+
+def _fill(root: Path, site: Site, collection: Collection, figures: bool) -> None:
+    for name in ("assets", "tables", "runs"):
+        (root / name).mkdir()
+    for name in ASSETS:
+        (root / "assets" / name).write_bytes(files(__package__).joinpath("assets", name).read_bytes())
+    for page in site.pages:
+        for style, (_, ending) in DOWNLOADS.items():
+            _write(root / "tables" / f"{page.slug}.{ending}", render([page.table], style))
+        own = own_collection(page, collection)
+        drawn, refused = draw_figures(page, own, root) if figures else ([], [])
+        _write(root / f"{page.slug}.html", scenario_page(page, site, own, drawn, refused))
+    for run in collection.runs:
+        if run.name in site.run_files:
+            _write(root / site.run_files[run.name], run_page(run, site))
+    _write(root / "index.html", index_page(site))
+    _write(root / MARKER, "".join(f"{name}\n" for name in sorted(_files(root))))
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", newline="\n")
+
+
+def _take_place(new: Path, out: Path) -> None:
+    """Two renames; if the second fails, the first is undone."""
+    if not out.exists():
+        new.rename(out)
+    else:
+        old = new.with_suffix(".old")
+        out.rename(old)
+        try:
+            new.rename(out)
+        except OSError:
+            old.rename(out)
+            raise
+        shutil.rmtree(old, ignore_errors=True)
+    sync_folder(out.parent)

@@ -1,0 +1,124 @@
+"""All tests on one set of blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from ...errors import UsageError, nearest
+from ...seeds import stream
+from .blocks import Blocks, make_blocks
+from .pairs import Improvement, as_matrix, improvement, wilcoxon_pairs
+from .ranks import Friedman, StatsError, average_ranks, block_ranks, critical_difference, friedman, nemenyi
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What can be said of the methods; `friedman`, `nemenyi` and `cd` are None where there are too few of them."""
+
+    blocks: Blocks
+    alpha: float
+    correction: str
+    split: str
+    ranks: pd.Series  # average rank per method, best first
+    firsts: pd.Series  # in how many blocks a method is the best, or among them
+    friedman: Friedman | None
+    nemenyi: pd.DataFrame | None
+    cd: float | None
+    pairs: pd.DataFrame  # Wilcoxon, corrected
+    improvement: Improvement | None
+    notes: tuple[str, ...]
+    refusal: str = ""  # why there is no test over all methods
+
+    def wilcoxon_table(self) -> pd.DataFrame:
+        """Corrected p of all pairs, methods by methods, best average rank first."""
+        return as_matrix(self.pairs, list(self.ranks.index))
+
+
+def analyse(
+    frame: pd.DataFrame,
+    scenarios: Sequence[str] = (),
+    split: str = "global",
+    correction: str = "holm",
+    alpha: float = 0.05,
+    pair: tuple[str, str] | None = None,
+) -> Analysis:
+    """Compare the methods of the frame; see `make_blocks` for which runs enter.
+
+    Args:
+        frame: As `reports.collect` makes it.
+        scenarios: Only these; all if empty.
+        split: Which scores: global or personal.
+        correction: Of the Wilcoxon tests: holm or bonferroni.
+        alpha: The level of significance.
+        pair: Labels of two methods, for the probability of improvement; with only two methods it is those.
+    """
+    if not 0 < alpha < 1:
+        raise UsageError(f"--alpha {alpha}: expected a number between 0 and 1")
+    blocks = make_blocks(frame, scenarios, split)
+    matrix, notes = blocks.matrix, list(blocks.notes)
+    pairs = wilcoxon_pairs(matrix, correction, relative=blocks.mixed)
+    if blocks.mixed:
+        notes.append(
+            "blocks have different units: Wilcoxon ranks differences relative to the mean size of the two scores"
+        )
+    notes.append("Wilcoxon: two-sided, ranks of zero differences split between both sides, all zero gives p = 1")
+    overall = posthoc = cd = None
+    refusal = ""
+    try:
+        overall, posthoc = friedman(matrix), nemenyi(matrix)
+        cd = critical_difference(matrix.shape[1], len(matrix), alpha)
+    except StatsError as error:
+        refusal = str(error)
+        notes.append(f"not tested: {refusal}")
+    else:
+        if overall.p >= alpha:
+            notes.append(f"Friedman finds no difference at {alpha:g}: pairs are shown, and prove nothing by themselves")
+    if pair is None and matrix.shape[1] == 2:
+        pair = tuple(matrix)
+    best = (block_ranks(matrix).eq(block_ranks(matrix).min(axis=1), axis=0)).sum()
+    ranks = average_ranks(matrix)
+    better = _improvement(blocks, pair) if pair else None
+    return Analysis(
+        blocks,
+        alpha,
+        correction,
+        split,
+        ranks,
+        best[ranks.index],
+        overall,
+        posthoc,
+        cd,
+        pairs,
+        better,
+        tuple(notes),
+        refusal,
+    )
+
+
+def _improvement(blocks: Blocks, pair: tuple[str, str]) -> Improvement:
+    for label in pair:
+        if label not in blocks.matrix:
+            raise UsageError(f"--pair: {label!r} is not among the methods compared; {nearest(label, blocks.matrix)}")
+    a, b = pair
+    return improvement(blocks.seeds_of(a), blocks.seeds_of(b), stream(0, "improvement", a, b), (a, b))
+
+
+def find_pair(text: str, frame: pd.DataFrame) -> tuple[str, str]:
+    """Two labels from "A,B", each given as a label (which may hold commas itself) or an algorithm with one label."""
+    known = {label.lower(): label for label in frame["label"].unique()}
+    for name, labels in frame.groupby("algorithm")["label"].unique().items():
+        if len(labels) == 1:
+            known.setdefault(str(name).lower(), labels[0])
+    words = text.split(",")
+    cuts = [(",".join(words[:i]).strip().lower(), ",".join(words[i:]).strip().lower()) for i in range(1, len(words))]
+    for a, b in cuts:
+        if a in known and b in known and known[a] != known[b]:
+            return known[a], known[b]
+    if len(cuts) == 1:
+        for name in cuts[0]:
+            if name not in known:
+                raise UsageError(f"--pair {text}: no method {name!r} among the runs; {nearest(name, known)}")
+    raise UsageError(f"--pair {text}: expected two different methods, A,B; there are: {', '.join(known.values())}")

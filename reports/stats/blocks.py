@@ -1,0 +1,134 @@
+"""From the frame of finished runs to the matrix the tests work on: blocks (scenario, client, task) by methods."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from ...errors import unknown
+from .ranks import StatsError
+
+BLOCK = ["scenario", "client", "task"]
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """A complete table of scores, and what it was made of."""
+
+    matrix: pd.DataFrame  # [blocks, methods]: mean over seeds, signed so that higher is better
+    scores: pd.DataFrame  # the same per seed: scenario, client, task, label, seed, score
+    metrics: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def mixed(self) -> bool:
+        """Blocks of different metrics: their differences have no common unit."""
+        return len(self.metrics) > 1
+
+    def seeds_of(self, label: str) -> list[list[float]]:
+        """For each block, the method's scores, one per seed."""
+        own = self.scores[self.scores["label"] == label].groupby(BLOCK)["score"].apply(list)
+        return [own[block] for block in self.matrix.index]
+
+
+def make_blocks(frame: pd.DataFrame, scenarios: Sequence[str] = (), split: str = "global") -> Blocks:
+    """The largest complete table of primary scores among comparable runs; nothing is filled in.
+
+    Args:
+        frame: As `reports.collect` makes it.
+        scenarios: Only these; all if empty.
+        split: Which scores: global or personal.
+
+    Raises:
+        StatsError: If no two methods have a common block.
+    """
+    notes: list[str] = []
+    rows = _chosen(frame, scenarios, split)
+    rows = comparable(rows, notes)
+    rows = _once(rows, notes)
+    if rows["higher_is_better"].isna().any():
+        names = sorted(rows.loc[rows["higher_is_better"].isna(), "metric"].unique())
+        raise StatsError(f"these runs do not say whether more or less is better of {', '.join(names)}")
+    sign = rows["higher_is_better"].map({True: 1.0, False: -1.0})
+    rows = rows.assign(score=rows["value"] * sign)
+    # A seed without a score leaves a hole (skipna=False): the mean of the others would be of other seeds.
+    table = rows.groupby([*BLOCK, "label"])["score"].agg(lambda s: s.mean(skipna=False)).unstack("label")
+    table = _complete(table.round(10), notes)
+    kept = rows.set_index(BLOCK).loc[lambda r: r.index.isin(table.index)].reset_index()
+    kept = kept[kept["label"].isin(table.columns)]
+    notes.insert(0, _seeds(kept))
+    return Blocks(table, kept[[*BLOCK, "label", "seed", "score"]], tuple(sorted(kept["metric"].unique())), tuple(notes))
+
+
+def _chosen(frame: pd.DataFrame, scenarios: Sequence[str], split: str) -> pd.DataFrame:
+    if frame.empty:
+        raise StatsError("no finished run has a score")
+    rows = frame[frame["primary"].astype(bool)]
+    for name in scenarios:
+        if name not in set(rows["scenario"]):
+            raise unknown("scenario", name, set(rows["scenario"]), "--scenario")
+    if scenarios:
+        rows = rows[rows["scenario"].isin(scenarios)]
+    if split not in set(rows["split"]):
+        raise unknown("split with scores", split, set(rows["split"]), "--split")
+    return rows[rows["split"] == split]
+
+
+def comparable(rows: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
+    """Of each scenario the setting with the most methods, then the most runs: others are not compared with it."""
+    kept = []
+    for scenario, of in rows.groupby("scenario", sort=True):
+        counts = of.groupby(["setting", "data_key"]).agg(methods=("label", "nunique"), runs=("run", "nunique"))
+        best = counts.sort_values(["methods", "runs"], ascending=False, kind="stable").index[0]
+        mine = (of["setting"] == best[0]) & (of["data_key"] == best[1])
+        kept.append(of[mine])
+        if len(counts) > 1:
+            notes.append(
+                f"{scenario}: {len(counts)} settings among the runs; compared is {_short(best[0])} with "
+                f"{counts.loc[best, 'methods']} methods, left out are {of.loc[~mine, 'run'].nunique()} runs of others"
+            )
+    return pd.concat(kept)
+
+
+def _short(setting: str) -> str:
+    return f"setting {setting[:14] if setting.startswith('older-') else setting[:8]}"
+
+
+def _once(rows: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
+    """A run that lies in two places counts once."""
+    again = rows.duplicated([*BLOCK, "metric", "label", "seed"])
+    if again.any():
+        notes.append(f"left out {rows.loc[again, 'run'].nunique()} runs that repeat a method, setting and seed")
+    return rows[~again]
+
+
+def _complete(table: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
+    """The largest table (methods × blocks) without a hole, trying methods in the order of how many blocks they have."""
+    covered = table.notna().sum().sort_values(ascending=False, kind="stable")
+    best, size = None, 0
+    for k in range(2, len(covered) + 1):
+        candidate = table[list(covered.index[:k])].dropna()
+        if candidate.size >= size and len(candidate):
+            best, size = candidate, candidate.size
+    if best is None:
+        names = ", ".join(map(str, table)) or "none"
+        raise StatsError(f"no two methods have a common block (scenario, client, task); methods with scores: {names}")
+    best = best[[label for label in table if label in best]]
+    if left := [label for label in table if label not in best]:
+        notes.append(f"left out, since they lack blocks the others have: {', '.join(left)}")
+    if missing := len(table) - len(best):
+        holes = int(table[list(best)].isna().sum().sum())
+        notes.append(f"dropped {missing} of {len(table)} blocks, which lack {holes} scores of a method compared")
+    return best
+
+
+def _seeds(rows: pd.DataFrame) -> str:
+    """Which seeds went into the means."""
+    seeds = {label: tuple(sorted(of.unique())) for label, of in rows.groupby("label")["seed"]}
+    if len(set(seeds.values())) == 1:
+        text = ", ".join(map(str, next(iter(seeds.values()))))
+        return f"scores are means over seeds ({text}), taken before ranking"
+    each = "; ".join(f"{label}: {', '.join(map(str, own))}" for label, own in seeds.items())
+    return f"scores are means over seeds, taken before ranking; methods have different seeds ({each})"

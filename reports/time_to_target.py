@@ -1,0 +1,94 @@
+"""What a run had used up when its Δm first reached a target: rounds, energy, traffic, time, carbon. No torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from ..errors import FmtlbenchError
+from .collect import RunRecord
+from .plots._curves import Baselines, evaluated
+
+NO_LOCAL, NOT_REACHED = "no local run", "not reached"
+ROUNDING = 1e-9  # percent: a Δm of −10 may come out as −10.000000000000002
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a run had used up after a round; None: not known."""
+
+    round: int
+    kwh: float | None
+    co2e_g: float | None
+    bytes: int | None
+    minutes: float | None
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """The first evaluated round whose Δm is at least `target`, or why there is none."""
+
+    target: float
+    spent: Spent | None
+    why: str = ""
+
+
+def arrivals(run: RunRecord, baselines: Baselines, targets: Sequence[float]) -> list[Arrival]:
+    """One per target, in their order. Δm is against the last round of the local run of the same setting and seed."""
+    if not has_local(run, baselines):
+        return [Arrival(target, None, NO_LOCAL) for target in targets]
+    curve = delta_curve(run, baselines)
+    found = []
+    for target in targets:
+        reached = [number for number, delta in curve if delta >= target - ROUNDING]
+        found.append(Arrival(target, spent(run, reached[0])) if reached else Arrival(target, None, NOT_REACHED))
+    return found
+
+
+def has_local(run: RunRecord, baselines: Baselines) -> bool:
+    try:
+        baselines.check([run])
+    except FmtlbenchError:
+        return False
+    return True
+
+
+def delta_curve(run: RunRecord, baselines: Baselines) -> list[tuple[int, float]]:
+    """(round, Δm in percent) of the evaluated rounds; one that lacks a score has no Δm and is left out."""
+    curve = []
+    for number, scores in sorted(_evaluated(run, baselines.split).items()):
+        try:
+            curve.append((number, baselines.delta(run, scores)))
+        except FmtlbenchError:
+            continue
+    return curve
+
+
+def resolution(run: RunRecord, split: str) -> int | None:
+    """The widest gap between evaluated rounds: a target may have been reached that many rounds earlier, less one."""
+    numbers = sorted(_evaluated(run, split))
+    return max((after - before for before, after in pairwise([0, *numbers])), default=None)
+
+
+def spent(run: RunRecord, number: int) -> Spent:
+    """After round `number`, setting up not counted. A round without a record makes the sum unknown."""
+    traffic = [row for row in run.rows() if row["round"] <= number]
+    timing = [row for row in run.rows("timing.jsonl") if row["round"] <= number]
+    complete = len(timing) == number
+    energies = [row.get("energy") or {} for row in timing]
+    measured = complete and all(energy.get("kwh") is not None for energy in energies)
+    return Spent(
+        number,
+        energies[-1]["kwh"] if measured else None,
+        energies[-1].get("co2e_g") if measured else None,
+        sum(row["bytes_up"] + row["bytes_down"] for row in traffic) if len(traffic) == number else None,
+        sum(sum(row["seconds"].values()) for row in timing) / 60 if complete else None,
+    )
+
+
+def _evaluated(run: RunRecord, split: str) -> dict:
+    try:
+        return evaluated(run, split)
+    except FmtlbenchError:  # no metrics.jsonl, or none of this split
+        return {}

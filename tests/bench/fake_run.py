@@ -1,0 +1,63 @@
+"""Stands in for `fmtlbench run`: a process that behaves as its first argument says. Standard library only.
+
+fake_run.py MODE FOLDER STARTS: every start adds a line to the file STARTS; a round takes about 0.1 s.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+ROUNDS = 2
+
+
+def tell(**event):
+    sys.stderr.write(json.dumps(event) + "\n")
+    sys.stderr.flush()
+
+
+def train(folder, rounds=ROUNDS):
+    rows = folder / "metrics.jsonl"
+    done = len(rows.read_text().splitlines()) if rows.exists() else 0
+    tell(event="begin", rounds=rounds, done=done, steps_per_round=1)
+    for index in range(done, rounds):
+        time.sleep(0.05)
+        with rows.open("a") as file:
+            file.write(json.dumps({"round": index + 1}) + "\n")
+        tell(event="round", round=index + 1, rounds=rounds, seconds=0.05, eta_seconds=0.05 * (rounds - index - 1))
+    (folder / "cost.json").write_text(json.dumps({"seconds": {}, "seconds_total": 0.05 * rounds}))
+    (folder / "summary.json").write_text("{}")
+
+
+def main(mode, folder, starts):
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with Path(starts).open("a") as file:
+        file.write(f"{os.getpid()} {folder.parent.name} {folder.name} {os.environ.get('OMP_NUM_THREADS', '-')}\n")
+    before = (folder / "started").exists()
+    (folder / "started").touch()
+    if mode == "fail" or (mode == "fail_once" and not before):
+        sys.exit("fmtlbench: the disk is on fire")
+    if mode == "usage":
+        sys.stderr.write("fmtlbench: --rounds x\n")
+        sys.exit(2)
+    if mode == "die" or (mode == "die_once" and not before):
+        os.kill(os.getpid(), signal.SIGKILL)
+    if mode == "nothing":
+        return
+    if mode == "stubborn":
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if mode in ("stubborn", "hang") or (mode == "hang_once" and not before):
+        train(folder, rounds=100_000)
+    train(folder)
+
+
+if __name__ == "__main__":
+    try:
+        main(*sys.argv[1:])
+    except KeyboardInterrupt:
+        with Path(sys.argv[3] + ".interrupted").open("a") as file:
+            file.write(f"{os.getpid()}\n")
+        sys.exit("fmtlbench: interrupted")

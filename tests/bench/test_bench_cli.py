@@ -1,0 +1,217 @@
+"""`fmtlbench bench` as a user meets it: what it prints where, its exit codes, and real runs at the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from tiny import TINY
+
+from fmtlbench import cli
+from fmtlbench.bench import child, device, workers
+
+
+@pytest.fixture
+def command(bench, monkeypatch, capsys):
+    """The verb in this process with imitated runs: (exit code, stdout, stderr)."""
+    from fake_bench import imitation
+
+    monkeypatch.setattr(cli, "VERBS", ("bench",))
+
+    def call(*argv, modes=None, scenario=bench.scenario, out=bench.out):
+        monkeypatch.setattr(child, "run_command", imitation(modes or {}, bench.started))
+        capsys.readouterr()
+        words = ["bench", "--scenarios", scenario, "--rounds", "2", "--device", "cpu", "--out", str(out), *argv]
+        try:
+            code = cli.main(words)
+        except SystemExit as error:
+            code = error.code
+        return code, *capsys.readouterr()
+
+    return call
+
+
+def test_a_dry_run_touches_nothing_and_needs_no_torch(bench, tmp_path):
+    """Nor anything else that takes long to import."""
+    code = f"""\
+        import sys
+        from fmtlbench import cli
+        cli.VERBS = ("bench",)
+        words = ["bench", "--algos", "all", "--scenarios", {bench.scenario!r}, "--seeds", "0-1", "--dry-run"]
+        assert cli.main(words) == 0
+        heavy = [m for m in ("torch", "timm", "scipy", "pandas", "matplotlib", "numba", "rich") if m in sys.modules]
+        assert not heavy, heavy
+    """
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], cwd=folder, capture_output=True, text=True
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "fedhca2\t2 new" in done.stdout and "training time: unknown" in done.stdout
+    assert not list(folder.iterdir())
+
+
+def test_the_plan_as_json(bench, command):
+    assert command("--algos", "fedavg")[0] == 0
+    code, out, err = command("--algos", "fedavg,fedper", "--seeds", "0", "--dry-run", "--format", "json")
+    plan = json.loads(out)
+    assert (code, err) == (0, "") and plan["counts"] == {"done": 2, "resume": 0, "new": 1, "refused": 0}
+    assert plan["estimate"] == {"seconds": pytest.approx(0.1), "unknown_runs": 0}
+    assert [(run["name"], run["state"]) for run in plan["runs"]] == [
+        ("local", "done"), ("fedavg", "done"), ("fedper", "new")
+    ]  # fmt: skip
+
+
+def test_success_is_a_table_on_stdout_and_events_on_stderr(bench, command):
+    code, out, err = command("--algos", "fedavg,local", "--seeds", "0-1", "--jobs", "2")
+    assert code == 0
+    assert out.splitlines()[:3] == ["name\tduo", "fedavg\t2 ran", "local\t2 ran"]
+    assert out.splitlines()[-1].startswith("4 ran in ")
+    events = [json.loads(line) for line in err.splitlines()]
+    assert events[0]["event"] == "plan" and events[0]["counts"]["new"] == 4 and "4 new" in events[0]["message"]
+    assert events[0]["table"] == [{"name": "fedavg", "duo": "2 new"}, {"name": "local", "duo": "2 new"}]
+    assert sum(event["event"] == "ran" for event in events) == 4
+    code, out, _ = command("--algos", "fedavg,local", "--seeds", "0-1")
+    assert code == 0 and "4 reused in " in out and len(bench.starts()) == 4
+
+
+def test_failures_are_listed_and_the_exit_code_is_1(command):
+    code, out, _ = command("--algos", "fedavg,fedper", "--retries", "0", modes={"fedavg": "fail"})
+    assert code == 1
+    (line,) = [line for line in out.splitlines() if line.startswith("failed: ")]
+    assert line.startswith("failed: duo · fedavg · s0: the disk is on fire (log: ")
+    assert "fedavg\t1 failed" in out and "fedper\t1 ran" in out
+
+
+def test_the_result_as_json(command):
+    participation = ("--set", "federation.participation=0.5")
+    code, out, err = command(
+        "--algos", "fedavg,local,fedper", "--format", "json", *participation, modes={"fedper": "fail"}
+    )
+    result = json.loads(out)
+    assert code == 1 and result["stopped"] is None
+    assert result["counts"] == {"ran": 1, "reused": 0, "elsewhere": 0, "failed": 1, "left": 0, "refused": 1}
+    (refused,) = result["refused"]
+    assert refused["name"] == "local" and "has no meaning" in refused["reason"] and refused["reason"] in err
+    failed = next(run for run in result["runs"] if run["outcome"] == "failed")
+    assert failed["error"] == "the disk is on fire" and failed["attempts"] == 2
+    assert "the disk is on fire" in Path(failed["log"]).read_text()
+
+
+def test_a_used_up_budget_says_how_to_go_on_and_is_exit_code_1(command):
+    code, out, _ = command("--algos", "fedavg", "--budget", "1s", modes={"fedavg": "hang_once"})
+    assert code == 1 and out.splitlines()[-1] == "the budget is used up, runs left: 1; the same command goes on"
+    code, out, _ = command("--algos", "fedavg")
+    assert code == 0 and "1 ran, 1 reused in " in out
+
+
+def test_a_grid_file_from_the_command_line(command, tmp_path):
+    file = tmp_path / "grid.yml"
+    file.write_text("variants:\n  - {name: enc, algo: fedavg, set: {algo.shared: encoder}}\nseeds: 0-1\n")
+    code, out, _ = command(str(file), "--seeds", "3")
+    assert code == 0 and out.splitlines()[1:3] == ["enc\t1 ran", "local\t1 ran"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--algos", "fedagv"], "--algos: no algorithm 'fedagv'; did you mean 'fedavg'"),
+        (["--algos", "fedavg", "--jobs", "0"], "--jobs 0: expected a whole number, 1 or more"),
+        (["--algos", "fedavg", "--retries", "-1"], "--retries -1: expected"),
+        (["--algos", "fedavg", "--budget", "soon"], "--budget soon: expected a time"),
+        (["--algos", "fedavg", "--seeds", "3-1"], "--seeds: '3-1'"),
+        (["--algos", "fedavg", "--set", "train.lr"], "--set train.lr: expected key=value"),
+        (["--algos", "fedavg", "--device", "gpu"], "--device gpu: expected auto, cpu, cuda"),
+        (["--algos", "fedavg", "--data-root", "x"], "--data-root x: every run uses the embedded data"),
+        (["nowhere.yml"], "nowhere.yml: No such file"),
+        ([], "which algorithms?"),
+    ],
+)
+def test_wrong_usage_is_one_line_exit_code_2_and_nothing_is_touched(bench, command, argv, message):
+    code, out, err = command(*argv)
+    assert (code, out) == (2, "") and err.count("\n") == 1 and message in err
+    assert not bench.out.exists() and not bench.started.exists()
+
+
+def test_an_output_folder_that_cannot_be_had_is_one_line(bench, command, tmp_path):
+    (tmp_path / "file").write_text("")
+    code, _, err = command("--algos", "fedavg", out=tmp_path / "file")
+    assert code == 1 and "fmtlbench: " in err.splitlines()[-1] and "Traceback" not in err
+
+
+def test_the_command_of_a_run_gives_the_same_config_back(bench, monkeypatch):
+    from fmtlbench.config import parse_overrides, resolve
+
+    overrides = {
+        "data.size": {"pascal": [32, 32], "nyud": [32, 64]}, "train.lr": 1e-3, "train.min_lr": 1e-7,
+        "train.clip_norm": None, "train.augment": ["flip"], "model.pretrained": False,
+        "scenario.description": "1e-4 = “ü”, [x]",
+    }  # fmt: skip
+    monkeypatch.setattr(cli, "VERBS", ("run",))
+    for run in bench.plan("fedhca2[algo.c=0.25]", seeds="3", overrides=overrides).runs:
+        args = cli.build_parser().parse_args(child.run_command(run, "cpu", None)[3:])
+        given = parse_overrides(args.assignments)
+        assert resolve(args.algo, args.scenario, args.preset, args.seed, "cpu", given) == run.config
+        assert (args.out, args.format, args.data_root) == (str(bench.out), "json", None)
+
+
+def test_the_data_root_goes_to_runs_on_real_data_only(bench):
+    real = bench.plan("fedavg", overrides={"data.source": "real"}).runs[0]
+    assert "--data-root" in child.run_command(real, "cpu", "data")
+    assert "--data-root" not in child.run_command(bench.plan("fedavg").runs[0], "cpu", "data")
+
+
+def test_auto_is_the_cpu_without_asking_where_no_gpu_can_be(monkeypatch):
+    monkeypatch.setattr(device.sys, "platform", "linux")
+    monkeypatch.setattr(device, "GPU_FILES", ("/nowhere",))
+    monkeypatch.setattr(device.subprocess, "run", lambda *_, **__: pytest.fail("asked"))
+    assert device.device_kind("auto") == device.device_kind("cpu") == "cpu"
+
+
+def test_a_possible_gpu_is_asked_for_in_another_process(monkeypatch):
+    from fmtlbench.errors import FmtlbenchError
+
+    def answer(code, out, err):
+        return lambda *_, **__: subprocess.CompletedProcess([], code, out, err)
+
+    monkeypatch.setattr(device, "GPU_FILES", ("/",))
+    monkeypatch.setattr(device.subprocess, "run", answer(0, "cuda\n", "a warning"))
+    assert device.device_kind("auto") == device.device_kind("cuda:1") == "cuda"
+    monkeypatch.setattr(device.subprocess, "run", answer(1, "", "--device cuda: 0 CUDA devices here\n"))
+    with pytest.raises(FmtlbenchError, match=r"^--device cuda: 0 CUDA devices here$"):
+        device.device_kind("cuda")
+
+
+def test_real_runs_are_stopped_resumed_and_end_where_the_plan_looked(bench, monkeypatch):
+    """Two real processes: one stopped by the budget after its first rounds, one that goes on to the end."""
+    from fmtlbench.bench.estimate import Pace
+
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", os.environ["ONEDNN_MAX_CPU_ISA"])
+    wanted = {"algos": "fedavg", "overrides": TINY, "rounds": 4, "with_local": False}
+
+    class StopAfterTheFirstRound(workers.Display):
+        def tick(self, loop):
+            if any(working.child.round for working in loop.working):
+                loop.budget = 0.0
+
+    def work(plan, display, pace):
+        return workers.Workers(plan, lambda run: child.run_command(run, "cpu", None), display, pace).work()
+
+    stopped = work(bench.plan(**wanted), StopAfterTheFirstRound(), Pace())
+    assert stopped.stopped == "budget" and stopped.count("left") == 1
+    plan = bench.plan(**wanted)
+    assert plan.runs[0].state == "resume" and 1 <= plan.runs[0].rounds_done < 4
+    pace = Pace()
+    outcome = work(plan, workers.Display(), pace)
+    (record,) = outcome.records.values()
+    assert (record.outcome, record.error) == ("ran", None)
+    assert pace.seconds(plan.runs[0]) > 0
+    assert "going on after round" in Path(record.log).read_text()
+    assert json.loads((plan.runs[0].store.folder / "summary.json").read_text())["rounds"] == 4
+    assert bench.plan(**wanted).runs[0].state == "done"

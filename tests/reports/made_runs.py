@@ -1,0 +1,105 @@
+"""Run folders as the engine leaves them, with scores of the test's choosing and no training."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+METRIC = {
+    "semseg": ("mIoU", "%", True),
+    "human_parts": ("mIoU", "%", True),
+    "sal": ("maxF", "%", True),
+    "normals": ("mErr", "deg", False),
+    "edge": ("odsF", "%", True),
+    "depth": ("RMSE", "m", False),
+}
+TITLES = {"local": "Local", "fedavg": "FedAvg", "fedprox": "FedProx", "fedper": "FedPer", "ditto": "Ditto",
+          "fedamp": "FedAMP", "matfl": "MaT-FL", "fedhca2": "FedHCA²"}  # fmt: skip
+# client id → (dataset, tasks)
+DUO = {"pascal-semseg": ("pascal", ("semseg",)), "nyud-multi": ("nyud", ("semseg", "depth"))}
+ST_MT_1 = {
+    **{f"pascal-{task}": ("pascal", (task,)) for task in ("semseg", "human_parts", "sal", "normals", "edge")},
+    "nyud-multi": ("nyud", ("semseg", "depth", "normals", "edge")),
+}
+
+
+def score(
+    client: str, dataset: str, task: str, value: float | None, split: str = "global", primary: bool = True
+) -> dict[str, Any]:
+    metric, unit, up = METRIC[task]
+    record = {"client": client, "dataset": dataset, "split": split, "task": task, "metric": metric, "value": value,
+              "unit": unit, "higher_is_better": up, "primary": primary}  # fmt: skip
+    return {**record, "trivial": 10.0} if primary else record
+
+
+def summary(
+    algorithm: str = "local",
+    values: Mapping[tuple[str, str], float | None] | None = None,
+    seed: int = 0,
+    clients: Mapping[str, tuple[str, Sequence[str]]] = DUO,
+    splits: Sequence[str] = ("global",),
+    extra_scores: Sequence[Mapping[str, Any]] = (),
+    **given: Any,
+) -> dict[str, Any]:
+    """A summary of the newest form. `values` maps (client, task) to a score; the rest are 50 (or 0.5 for depth)."""
+    values = values or {}
+    scores = [
+        score(client, dataset, task, values.get((client, task), 0.5 if task == "depth" else 50.0), split)
+        for client, (dataset, tasks) in clients.items()
+        for split in splits
+        for task in tasks
+    ]
+    made = {
+        "algorithm": algorithm,
+        "title": TITLES.get(algorithm, algorithm),
+        "options": {},
+        "scenario": "duo",
+        "scenario_version": 1,
+        "preset": "nano",
+        "data": "synth",
+        "seed": seed,
+        "rounds": 40,
+        "device": "cpu",
+        "config_hash": "",
+        "setting": "5e771" + "0" * 59,
+        "setting_text": {"federation.rounds": 40, "train.lr": 0.006},
+        "numerics": 1,
+        "versions": {"python": "3.12.0", "fmtlbench": "0.1.0", "torch": "2.9.0"},
+        "data_fingerprints": {f"{d}/{s}": f"{d}-{s}" for d, _ in clients.values() for s in ("train", "test")},
+        "clients": [
+            {"id": c, "dataset": d, "tasks": list(t), "samples": 100,
+             "parameters": {"encoder": 805027, "decoder": 11112 * len(t), "head": 1500 * len(t)}}
+            for c, (d, t) in clients.items()
+        ],
+        "bytes_up": 788827200,
+        "bytes_down": 788827200,
+        "scores": [*scores, *extra_scores],
+        **given,
+    }  # fmt: skip
+    if not made["config_hash"]:
+        made["config_hash"] = hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()
+    return made
+
+
+def write_run(root: Path, made: Mapping[str, Any] | None = None, name: str | None = None, **given: Any) -> Path:
+    """A finished run folder below `root`; `given` goes to `summary`, unless a summary is given."""
+    made = made or summary(**given)
+    leaf = name or f"{made['preset']}-{made['data']}-s{made['seed']}-{made['config_hash'][:8]}"
+    folder = root / made["scenario"] / made["algorithm"] / leaf
+    folder.mkdir(parents=True)
+    sessions = [{"started": "2026-01-01T00:00:00+00:00", "versions": made.get("versions") or {"fmtlbench": "0.0.9"}}]
+    manifest = {"config_hash": made["config_hash"], "data": made.get("data_fingerprints"), "sessions": sessions}
+    (folder / "manifest.json").write_text(json.dumps(manifest, indent=2))
+    cost = {"seconds": {"train": 10.0}, "seconds_total": 10.0, "bytes_up": 1, "bytes_down": 1}
+    (folder / "cost.json").write_text(json.dumps(cost))
+    rounds = [{"round": r + 1, "losses": {}, "bytes_up": 1, "bytes_down": 1} for r in range(2)]
+    rounds[-1]["scores"] = made["scores"]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rounds))
+    (folder / "timing.jsonl").write_text(
+        "".join(f'{{"round": {r + 1}, "seconds": {{"train": 5.0}}}}\n' for r in (0, 1))
+    )
+    (folder / "summary.json").write_text(json.dumps(made, indent=2))
+    return folder

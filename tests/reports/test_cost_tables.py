@@ -1,0 +1,176 @@
+"""`fmtlbench cost`: targets, means, units, and everything that can be missing."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+from made_rounds import write_rounds
+from made_runs import DUO, write_run
+
+from fmtlbench.cli import main
+from fmtlbench.errors import UsageError
+from fmtlbench.reports.collect import collect
+from fmtlbench.reports.cost import cost_tables
+from fmtlbench.reports.plots._curves import Baselines
+from fmtlbench.reports.time_to_target import arrivals, delta_curve, resolution
+
+# Every task of the local run ends at 50 (depth 0.5).
+LOCAL = {(client, task): 0.5 if task == "depth" else 50.0 for client, (_, tasks) in DUO.items() for task in tasks}
+
+
+def write_curve(root, algorithm, deltas, seed=0, every=1, **given):
+    """A run whose Δm after each evaluated round is as given: every score is that many percent off the local one's."""
+    rounds = len(deltas) * every
+    final = {key: value * (1 + (-1 if key[1] == "depth" else 1) * deltas[-1] / 100) for key, value in LOCAL.items()}
+    folder = write_rounds(root, algorithm, seed, rounds=rounds, every=every, values=final, **given)
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    for row in rows:
+        if "scores" in row:
+            delta = deltas[row["round"] // every - 1] / 100
+            for score in row["scores"]:
+                base = LOCAL[score["client"], score["task"]]
+                score["value"] = base * (1 + (1 if score["higher_is_better"] else -1) * delta)
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+def by_key(table, label):
+    row = next(row for row in table.rows if row.labels == (label,))
+    return dict(zip((column.key for column in table.columns), row.cells))
+
+
+@pytest.fixture
+def root(tmp_path):
+    write_curve(tmp_path, "local", [-60, -35, -20, -5, 0], every=2)
+    write_curve(tmp_path, "fedavg", [-50, -25, -12, -10, -15], every=2)
+    return tmp_path
+
+
+def test_the_first_evaluated_round_at_or_above(root):
+    runs = {run.summary["algorithm"]: run for run in collect([root]).runs}
+    baselines = Baselines(list(runs.values()), "global")
+    assert [n for n, _ in delta_curve(runs["fedavg"], baselines)] == [2, 4, 6, 8, 10]
+    assert [d for _, d in delta_curve(runs["fedavg"], baselines)] == pytest.approx([-50, -25, -12, -10, -15])
+    found = arrivals(runs["fedavg"], baselines, [-30, -10.001, 0])
+    assert [a.spent.round if a.spent else a.why for a in found] == [4, 8, "not reached"]
+    assert found[0].spent.bytes == 4 * 10**8 and found[0].spent.minutes == pytest.approx(4 * 53 / 60)
+    assert found[0].spent.kwh == pytest.approx(0.008) and found[0].spent.co2e_g == pytest.approx(1.2)
+    assert resolution(runs["fedavg"], "global") == 2
+    assert [a.spent.round for a in arrivals(runs["local"], baselines, [-30, -10, 0])] == [6, 8, 10]
+
+
+def test_a_row_of_the_table(root):
+    (table,) = cost_tables(collect([root]))
+    cells = by_key(table, "FedAvg")
+    assert cells["power_w"].value == pytest.approx(10 * 0.002 * 3.6e6 / 530)
+    assert cells["seconds_per_round"].value == pytest.approx(53)
+    assert cells["mb_per_round"].value == pytest.approx(200)
+    assert [cells[f"{k}_to_-30"].value for k in ("rounds", "mb", "minutes")] == pytest.approx([4, 400, 4 * 53 / 60])
+    assert cells["delta_m"].value == pytest.approx(-15)
+    assert by_key(table, "Local")["delta_m"].value == 0
+    assert [row.labels[0] for row in table.rows] == ["Local", "FedAvg"]
+    assert "every 2 rounds" in " ".join(table.notes)
+
+
+def test_means_over_seeds_and_those_who_never_arrive(root):
+    write_curve(root, "local", [-60, -35, -20, -5, 0], seed=1, every=2)
+    write_curve(root, "fedavg", [-70, -60, -40, -35, -33], seed=1, every=2)
+    write_curve(root, "fedprox", [-70, -60, -55, -50, -45], seed=0, every=2)
+    (table,) = cost_tables(collect([root]), [-30.0, -65.0])
+    cells = by_key(table, "FedAvg")
+    assert cells["rounds_to_-30"].value == 4 and "1 of 2 seeds" in cells["rounds_to_-30"].note
+    assert (cells["rounds_to_-65"].value, cells["rounds_to_-65"].n) == (3, 2)
+    assert by_key(table, "FedProx")["rounds_to_-30"].word == "not reached"
+    assert by_key(table, "FedProx")["kwh_to_-30"].value is None
+
+
+def test_without_a_local_run_there_is_no_target(tmp_path):
+    write_curve(tmp_path, "fedavg", [-50, 0])
+    (table,) = cost_tables(collect([tmp_path]))
+    cells = by_key(table, "FedAvg")
+    assert cells["rounds_to_-10"].word == "no local run" and cells["delta_m"].value is None
+    assert cells["mb_per_round"].value == pytest.approx(200)
+
+
+def test_a_local_run_of_another_seed_does_not_count(root):
+    write_curve(root, "fedprox", [-50, 0, 0, 0, 0], seed=3, every=2)
+    (table,) = cost_tables(collect([root]))
+    assert by_key(table, "FedProx")["rounds_to_-10"].word == "no local run"
+
+
+def test_runs_without_energy_say_why(root):
+    folder = write_curve(root, "fedprox", [-50, -25, -12, -10, 5], every=2, energy=False)
+    cost = json.loads((folder / "cost.json").read_text())
+    cost["energy"] = {"kwh": None, "co2e_g": None, "reason": "turned off (--no-energy)"}
+    (folder / "cost.json").write_text(json.dumps(cost))
+    (table,) = cost_tables(collect([root]))
+    cells = by_key(table, "FedProx")
+    assert cells["power_w"].value is None and cells["power_w"].note == "energy: turned off (--no-energy)"
+    assert cells["kwh_to_-10"].value is None and cells["minutes_to_-10"].value > 0
+
+
+def test_a_gap_in_the_energy_leaves_no_sum(root):
+    folder = next((root / "duo" / "fedavg").iterdir())
+    rows = [json.loads(line) for line in (folder / "timing.jsonl").read_text().splitlines()]
+    rows[2]["energy"] = None
+    (folder / "timing.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (table,) = cost_tables(collect([root]), [-60.0, -30.0])
+    cells = by_key(table, "FedAvg")
+    assert cells["kwh_to_-60"].value == pytest.approx(0.004) and cells["kwh_to_-30"].value is None
+
+
+def test_older_runs_have_what_they_have(tmp_path):
+    write_run(tmp_path, algorithm="local", rounds=2)
+    (table,) = cost_tables(collect([tmp_path]))
+    cells = by_key(table, "Local")
+    assert cells["power_w"].value is None and cells["seconds_per_round"].value == 5.0
+    assert cells["rounds_to_-10"].value == 2
+
+
+def test_the_note_names_source_and_intensity(root):
+    for folder in (root / "duo").glob("*/*"):
+        cost = json.loads((folder / "cost.json").read_text())
+        cost["energy"] |= {"source": "measured", "how": "cpu RAPL", "g_per_kwh": 56.0, "country": "FRA", "region": None}
+        (folder / "cost.json").write_text(json.dumps(cost))
+    (table,) = cost_tables(collect([root]))
+    assert "energy: measured (cpu RAPL), CO2e at 56 g/kWh (FRA)" in table.notes
+
+
+@pytest.mark.parametrize("style", ["table", "csv", "md", "latex", "json"])
+def test_every_format(root, capsys, style):
+    assert main(["cost", str(root), "--target", "-10", "--target", "0", "--format", style]) == 0
+    out = capsys.readouterr().out
+    assert "FedAvg" in out and "not reached" in out
+    if style == "json":
+        (table,) = json.loads(out)
+        assert table["rows"][1]["rounds_to_-10"]["value"] == 8
+        assert table["rows"][1]["rounds_to_0"] == {"value": None, "word": "not reached"}
+
+
+def test_the_command_line_refuses_and_leaves_out(root, tmp_path_factory, capsys):
+    unfinished = root / "duo" / "fedrep" / "nano-synth-s0-00000000"
+    unfinished.mkdir(parents=True)
+    for name in ("config.yaml", "manifest.json"):
+        (unfinished / name).write_text("{}")
+    assert main(["cost", str(root)]) == 0
+    out, err = capsys.readouterr()
+    assert "not finished" in err and "FedRep" not in out
+    assert main(["cost", str(unfinished)]) == 2
+    assert "no finished run" in capsys.readouterr().err
+    assert main(["cost", str(root), "--target", "nan"]) == 2
+    assert main(["cost", str(root), "--scenario", "du"]) == 2
+    assert "did you mean 'duo'" in capsys.readouterr().err
+    assert main(["cost", str(root), "--format", "json", "--standalone"]) == 2
+    with pytest.raises(UsageError, match="personal"):
+        cost_tables(collect([root]), split="personal")
+
+
+def test_nothing_heavy_is_imported(root):
+    import subprocess
+
+    code = "import sys; from fmtlbench.cli import main; main(['cost', sys.argv[1]]); print(sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code, str(root)], capture_output=True, text=True, check=True)
+    modules = done.stdout.splitlines()[-1]
+    assert not any(f"'{name}'" in modules for name in ("torch", "codecarbon", "matplotlib"))

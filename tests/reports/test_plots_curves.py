@@ -1,0 +1,214 @@
+"""Figures over rounds, clients and cost: what is drawn, from which numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from made_rounds import write_rounds
+from made_runs import DUO
+
+from fmtlbench.errors import UsageError
+from fmtlbench.metrics import delta_m
+from fmtlbench.reports.collect import collect
+from fmtlbench.reports.plots import Options, make_figure
+from fmtlbench.reports.plots._curves import PlotError
+from fmtlbench.reports.plots.pareto import front, pareto_points
+from fmtlbench.reports.plots.rounds import rounds_curves, rounds_figure
+
+TRIPLE = {**DUO, "pascal-edge": ("pascal", ("edge",))}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    root = tmp_path_factory.mktemp("curves")
+    for name in ("local", "fedavg", "fedhca2"):
+        for seed in (0, 1):
+            write_rounds(root, name, seed)
+    return collect([root])
+
+
+def draw(kind, collection, **options):
+    notes = []
+    return make_figure(kind, collection, Options(**options), notes), notes
+
+
+def lines(axes):
+    """The lines with a name: methods."""
+    return {line.get_label(): line for line in axes.lines if not line.get_label().startswith("_")}
+
+
+def scores(run, split="global"):
+    return {(s["client"], s["task"]): s for s in run.summary["scores"] if s["split"] == split}
+
+
+# -- rounds ----------------------------------------------------------------------------------------------------------
+
+
+def test_rounds_draws_a_line_and_a_band_per_method(runs):
+    figure, notes = draw("rounds", runs)
+    (axes,) = figure.axes
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("communication round", "Δm (%) ↑")
+    assert list(lines(axes)) == ["Local", "FedAvg", "FedHCA²"]
+    assert all(line.get_xdata().tolist() == [2, 4, 6] for line in lines(axes).values())
+    assert len(axes.collections) == 3 and "2 to 2 seeds; band" in notes[0]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["Local", "FedAvg", "FedHCA²"]
+    assert figure.get_figwidth() == 3.3 and not axes.get_title()
+
+
+def test_delta_is_against_the_final_local_run_of_the_seed(runs):
+    curves, _, _ = rounds_curves(runs.runs)
+    last = curves[curves["round"] == 6]
+    assert last[last["label"] == "Local"]["y"].tolist() == pytest.approx([0, 0])
+    assert (curves[(curves["label"] == "Local") & (curves["round"] == 2)]["y"] < -1).all()
+    for seed in (0, 1):
+        ours, base = (
+            scores(next(r for r in runs.runs if (r.label, r.summary["seed"]) == (name, seed)))
+            for name in ("FedHCA²", "Local")
+        )
+        expected = delta_m(*({k: s["value"] for k, s in of.items()} for of in (ours, base)),
+                           {k: s["higher_is_better"] for k, s in ours.items()})  # fmt: skip
+        got = last[(last["label"] == "FedHCA²") & (last["seed"] == seed)]["y"]
+        assert got.tolist() == pytest.approx([expected])
+
+
+def test_the_line_is_the_mean_over_seeds(runs):
+    curves, xlabel, ylabel = rounds_curves(runs.runs)
+    line = lines(rounds_figure(curves, xlabel, ylabel).axes[0])["FedAvg"]
+    own = curves[curves["label"] == "FedAvg"]
+    assert line.get_ydata()[-1] == pytest.approx(own[own["round"] == 6]["y"].mean())
+
+
+@pytest.mark.parametrize(
+    "x, label, last",
+    [("bytes", "communication (GB)", 0.6), ("kwh", "energy (kWh)", 0.012), ("hours", "time (hours)", 6 * 53 / 3600)],
+)
+def test_other_horizontal_axes_add_up(runs, x, label, last):
+    figure, _ = draw("rounds", runs, x=x)
+    assert figure.axes[0].get_xlabel() == label
+    assert lines(figure.axes[0])["FedAvg"].get_xdata()[-1] == pytest.approx(last)
+
+
+def test_a_metric_instead_of_delta(runs):
+    figure, _ = draw("rounds", runs, task="depth")
+    assert figure.axes[0].get_ylabel() == "Depth RMSE ↓"
+    values = [scores(run)["nyud-multi", "depth"]["value"] for run in runs.runs if run.label == "FedAvg"]
+    assert lines(figure.axes[0])["FedAvg"].get_ydata()[-1] == pytest.approx(np.mean(values))
+    figure, _ = draw("rounds", runs, task="semseg")  # of both clients
+    values = [scores(run)[c, "semseg"]["value"] for run in runs.runs if run.label == "Local" for c in DUO]
+    assert lines(figure.axes[0])["Local"].get_ydata()[-1] == pytest.approx(np.mean(values))
+    assert lines(draw("rounds", runs, client="pascal-semseg")[0].axes[0])
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"x": "kw"}, "did you mean 'kwh'"),
+        ({"task": "sal"}, r"no score of task 'sal'; there are pascal-semseg/semseg, nyud-multi/semseg"),
+        ({"client": "nyud-multi"}, "several metrics; name one with --task: semseg, depth"),
+        ({"split": "personal"}, "no scores of split 'personal'|lacks"),
+        ({"scenario": "dua"}, "did you mean 'duo'"),
+    ],
+)
+def test_rounds_says_what_is_missing(runs, options, words):
+    with pytest.raises((PlotError, UsageError), match=words):
+        draw("rounds", runs, **options)
+
+
+def test_without_the_local_run_there_is_no_delta(tmp_path):
+    write_rounds(tmp_path, "fedavg", 0)
+    write_rounds(tmp_path, "fedavg", 1)
+    write_rounds(tmp_path, "local", 0)
+    for kind in ("rounds", "pareto"):
+        with pytest.raises(PlotError, match=r"missing for duo seed 1 \(1 run, such as duo/fedavg"):
+            draw(kind, collect([tmp_path]))
+
+
+def test_energy_that_was_not_measured_is_named(tmp_path):
+    write_rounds(tmp_path, "local", energy=False)
+    collection = collect([tmp_path])
+    with pytest.raises(PlotError, match=r"duo/local/.* no energy of every round"):
+        draw("rounds", collection, x="kwh")
+    with pytest.raises(PlotError, match=r"no kwh in 1 of 1 runs: duo/local"):
+        draw("pareto", collection, cost="kwh")
+
+
+def test_seeds_evaluated_in_different_rounds_have_no_mean(tmp_path):
+    write_rounds(tmp_path, "local", 0)
+    write_rounds(tmp_path, "local", 1, every=3)
+    with pytest.raises(PlotError, match="not evaluated in the same rounds"):
+        draw("rounds", collect([tmp_path]))
+
+
+def test_several_scenarios_need_a_choice(tmp_path):
+    for name in ("one", "two"):
+        write_rounds(tmp_path, "local", scenario=name)
+    with pytest.raises(UsageError, match="choose one with --scenario: one, two"):
+        draw("rounds", collect([tmp_path]))
+    assert len(lines(draw("rounds", collect([tmp_path]), scenario="two")[0].axes[0])) == 1
+
+
+def test_other_settings_are_left_out_and_told(runs, tmp_path):
+    for name in ("local", "fedavg"):
+        write_rounds(tmp_path, name)
+    write_rounds(tmp_path, "ditto", setting="f" * 64)
+    figure, notes = draw("rounds", collect([tmp_path]))
+    assert list(lines(figure.axes[0])) == ["Local", "FedAvg"] and "2 settings" in notes[0]
+
+
+# -- clients ---------------------------------------------------------------------------------------------------------
+
+
+def test_clients_draws_delta_by_their_number(tmp_path):
+    for clients, setting in ((DUO, "a" * 64), (TRIPLE, "b" * 64)):
+        for name in ("local", "fedavg", "ditto"):
+            write_rounds(tmp_path, name, clients=clients, setting=setting)
+    figure, _ = draw("clients", collect([tmp_path]))
+    (axes,) = figure.axes
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["2", "3"]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("number of clients", "Δm (%) ↑")
+    assert [box.get_label() for box in axes.containers] == ["FedAvg", "Ditto"]
+    assert all(len(box[0].get_ydata()) == 2 for box in axes.containers)
+
+
+def test_clients_needs_two_numbers_of_them(runs):
+    with pytest.raises(PlotError, match="all runs have 2 clients"):
+        draw("clients", runs)
+
+
+def test_clients_of_local_runs_alone_is_nothing(tmp_path):
+    write_rounds(tmp_path, "local")
+    with pytest.raises(PlotError, match="all runs are local"):
+        draw("clients", collect([tmp_path]))
+
+
+# -- pareto ----------------------------------------------------------------------------------------------------------
+
+
+def test_front_by_hand():
+    assert front([3, 1, 2, 2, 5], [4, 1, 3, 2, 4]) == [1, 2, 0]  # the last costs more and gains no more
+    assert front([1, 1], [0, 2]) == [1] and front([], []) == []
+
+
+def test_pareto_marks_the_front(runs):
+    figure, _ = draw("pareto", runs)
+    (axes,) = figure.axes
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("time (s) ↓", "Δm (%) ↑")
+    assert [box.get_label() for box in axes.containers] == ["Local", "FedAvg", "FedHCA²"]
+    points = pareto_points(runs.runs).groupby("label", sort=False)[["cost", "delta_m"]].mean()
+    assert points.loc["Local"].tolist() == pytest.approx([300, 0])
+    on = front(points["cost"].tolist(), points["delta_m"].tolist())
+    rings = [line for line in axes.lines if line.get_markersize() == 9]
+    assert len(rings) == len(on) == 2
+    assert figure.legends[0].get_texts()[-1].get_text() == "Pareto front"
+
+
+@pytest.mark.parametrize("cost, label, local", [("kwh", "energy (kWh) ↓", 0.006), ("bytes", "communication (GB) ↓", 0)])
+def test_pareto_by_other_costs(runs, cost, label, local):
+    assert draw("pareto", runs, cost=cost)[0].axes[0].get_xlabel() == label
+    points = pareto_points(runs.runs, cost)
+    assert points[points["label"] == "Local"]["cost"].tolist() == pytest.approx([local, local])
+
+
+def test_pareto_of_an_unknown_cost(runs):
+    with pytest.raises(UsageError, match="did you mean 'seconds'"):
+        draw("pareto", runs, cost="second")

@@ -1,0 +1,248 @@
+"""Figures of what happens inside a method: hyper weights, groups and votes, updates; and the tests' figures."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from made_rounds import EIGHTEEN, NINE, write_rounds
+from made_runs import DUO
+
+from fmtlbench.errors import UsageError
+from fmtlbench.reports.collect import collect
+from fmtlbench.reports.plots import KINDS, Options, make_figure
+from fmtlbench.reports.plots._curves import PlotError
+from fmtlbench.reports.plots.grouping import grouping_frequency, layer_votes, short_names
+from fmtlbench.reports.plots.hyperweights import hyperweights_data
+from fmtlbench.reports.plots.pvalues import short_p
+from fmtlbench.reports.plots.updates import principal_plane, updates_points
+from fmtlbench.reports.stats import analyse
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    root = tmp_path_factory.mktemp("inside")
+    for name in NINE:
+        write_rounds(root, name, clients=EIGHTEEN, rounds=4)
+    return root
+
+
+@pytest.fixture(scope="module")
+def runs(root):
+    return collect([root])
+
+
+def draw(kind, collection, **options):
+    notes = []
+    return make_figure(kind, collection, Options(**options), notes), notes
+
+
+def of(runs, algorithm):
+    return next(run for run in runs.runs if run.summary["algorithm"] == algorithm)
+
+
+def rewrite(folder, change):
+    """Change the rows of a run's metrics.jsonl."""
+    path = folder / "metrics.jsonl"
+    rows = [change(json.loads(line)) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return collect([folder])
+
+
+# -- hyper weights ---------------------------------------------------------------------------------------------------
+
+
+def test_hyperweights_shows_alpha_as_lines_and_beta_as_a_map(runs):
+    figure, _ = draw("hyperweights", runs)
+    top, below = figure.subfigs
+    axes = top.axes[0]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("communication round", "encoder weight α")
+    assert len(axes.lines) == 18 == len(top.legends[0].get_texts())
+    assert axes.lines[1].get_ydata().tolist() == pytest.approx([0.1 + 0.001 * r for r in range(1, 5)])
+    heat, bar = below.axes
+    assert heat.images[0].get_array().shape == (18, 6) and bar.get_ylabel() == "decoder weight β"
+    assert [t.get_text() for t in heat.get_yticklabels()] == list(EIGHTEEN)  # one decoder each: the client says it
+
+
+def test_hyperweights_are_as_used(tmp_path):
+    folder = write_rounds(tmp_path, "fedhca2", rounds=2)
+    wild = {"alpha": {"pascal-semseg": -0.2, "nyud-multi": 1.7}, "beta": {"nyud-multi/depth": [0.5, 2.0]}}
+    collection = rewrite(folder, lambda row: {**row, "algorithm": wild})
+    alpha, beta = hyperweights_data(collection.runs[0])
+    assert alpha.to_numpy().tolist() == [[0, 1], [0, 1]] and beta.loc["nyud-multi/depth"].to_dict() == {
+        "L1": 0.5,
+        "L2": 1,
+    }
+    with pytest.raises(PlotError, match=r"--round 9: .* rounds 1 to 2"):
+        hyperweights_data(collection.runs[0], 9)
+
+
+def test_a_part_that_was_not_shared_is_left_out(tmp_path):
+    folder = write_rounds(tmp_path, "fedhca2", rounds=2)
+    collection = rewrite(folder, lambda row: {**row, "algorithm": {**row["algorithm"], "alpha": {}}})
+    figure, _ = draw("hyperweights", collection)
+    assert len(figure.subfigs) == 1 and figure.subfigs[0].axes[0].get_xlabel() == "decoder layer"
+
+
+def test_hyperweights_of_another_method(root):
+    with pytest.raises(UsageError, match="no finished run of fedhca2"):
+        draw("hyperweights", collect([root / "duo" / "fedavg"]))
+    with pytest.raises(PlotError, match="no alpha and beta"):
+        hyperweights_data(of(collect([root / "duo" / "fedavg"]), "fedavg"))
+
+
+# -- groups ----------------------------------------------------------------------------------------------------------
+
+
+def test_grouping_draws_frequencies_and_votes(runs):
+    figure, _ = draw("grouping", runs, client="nyud-depth-1")
+    heat, votes, *_ = figure.axes
+    assert heat.images[0].get_array().shape == (18, 18) and votes.images[0].get_array().shape == (8, 18)
+    assert votes.get_title() == "layers of nyud-depth-1" and votes.get_xlabel() == "client"
+    assert np.diag(heat.images[0].get_array()).tolist() == [100] * 18
+
+
+def test_frequencies_by_hand(tmp_path):
+    """Two rounds of clusters: together, then apart; a client that was absent has no say in that round."""
+    folder = write_rounds(tmp_path, "matfl", rounds=3)
+    groups = {1: {"pascal-semseg": 0, "nyud-multi": 0}, 2: {"pascal-semseg": 0, "nyud-multi": 1}, 3: {"nyud-multi": 0}}
+    collection = rewrite(folder, lambda row: {**row, "algorithm": {"groups": groups[row["round"]]}})
+    assert grouping_frequency(collection.runs[0]).to_numpy().tolist() == [[100, 50], [50, 100]]
+    assert layer_votes(collection.runs[0]) is None
+    assert len(draw("grouping", collection)[0].axes) == 2  # the map and its scale
+    with pytest.raises(PlotError, match="its layers did not vote"):
+        draw("grouping", collection, client="nyud-multi")
+
+
+def test_votes_by_hand(tmp_path):
+    folder = write_rounds(tmp_path, "matfl", rounds=2)
+    votes = {1: [[[2, 1], [1, 2]]], 2: [[[2, 0], [1, 2]]]}
+    kept = lambda r: {"layers": ["a.weight"], "clients": list(DUO), "votes": votes[r]}
+    collection = rewrite(
+        folder, lambda row: {**row, "algorithm": {"groups": {c: [c] for c in DUO}, "votes": kept(row["round"])}}
+    )
+    assert layer_votes(collection.runs[0]).to_numpy().tolist() == [[2, 0.5]]
+    assert layer_votes(collection.runs[0], "nyud-multi").to_numpy().tolist() == [[1, 2]]
+    with pytest.raises(UsageError, match="did you mean 'nyud-multi'"):
+        layer_votes(collection.runs[0], "nyud")
+
+
+def test_layer_names_are_shortened_without_becoming_equal():
+    names = [f"layers_{s}.blocks.{b}.mlp.fc{f}.weight" for s in (2, 3) for b in (0, 1) for f in (1, 2)]
+    assert short_names(names)[:2] == ["2.0.fc1", "2.0.fc2"] and len(set(short_names(names))) == 8
+    assert short_names(["conv.weight"]) == ["conv"]
+
+
+# -- updates ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("normalise", [True, False])
+def test_the_plane_is_that_of_the_vectors(normalise):
+    """Against the singular value decomposition of the updates themselves, up to the sign of an axis."""
+    x = np.random.default_rng(0).normal(size=(7, 30)) * np.arange(1, 8)[:, None]
+    xy, share = principal_plane(x @ x.T, normalise)
+    if normalise:
+        x = x / np.linalg.norm(x, axis=1, keepdims=True)
+    u, s, _ = np.linalg.svd(x - x.mean(0), full_matrices=False)
+    np.testing.assert_allclose(np.abs(xy), np.abs(u[:, :2] * s[:2]), atol=1e-9)
+    assert share == pytest.approx(s[:2] ** 2 / (s**2).sum())
+
+
+def test_clients_that_did_not_move_are_no_trouble():
+    xy, share = principal_plane(np.zeros((4, 4)), True)
+    assert not xy.any() and share == (0, 0)
+
+
+def test_updates_has_a_colour_per_task_and_a_marker_per_dataset(root):
+    figure, notes = draw("updates", collect([root / "duo" / "fedavg"]))
+    (axes,) = figure.axes
+    drawn = [line for line in axes.lines if line.get_marker() != "None"]
+    assert sum(len(line.get_xdata()) for line in drawn) == 18
+    assert len({line.get_color() for line in drawn}) == 6 and {line.get_marker() for line in drawn} == {"o", "s"}
+    assert axes.get_xlabel().startswith("PC 1 (") and axes.get_xlabel().endswith("% of variance)")
+    assert [t.get_text() for t in figure.legends[0].get_texts()][-2:] == ["nyud", "pascal"]
+    assert "encoder updates of round 4, to length 1" in notes[0]
+
+
+def test_clients_with_several_tasks_say_so(tmp_path):
+    clients = {**DUO, "pascal-edge": ("pascal", ("edge",))}
+    write_rounds(tmp_path, "fedavg", clients=clients)
+    points = updates_points(collect([tmp_path]).runs[0]).points
+    assert points["task"].tolist() == ["semseg", "several tasks", "edge"]
+
+
+@pytest.mark.parametrize(
+    "algorithm, options, words",
+    [
+        ("local", {}, "no updates in metrics.jsonl"),
+        ("fedavg", {"round": 3}, "updates of rounds 2, 4"),
+        ("fedavg", {"updates": "decoder"}, "no kind of updates 'decoder'; did you mean 'encoder'"),
+    ],
+)
+def test_updates_says_what_is_missing(root, algorithm, options, words):
+    with pytest.raises((PlotError, UsageError), match=words):
+        draw("updates", collect([root / "duo" / algorithm]), **options)
+
+
+def test_two_updates_make_no_plane(tmp_path):
+    write_rounds(tmp_path, "fedavg")
+    with pytest.raises(PlotError, match="at least 3"):
+        draw("updates", collect([tmp_path]))
+
+
+def test_one_run_must_be_named_and_the_lowest_seed_is_told(runs, tmp_path):
+    with pytest.raises(UsageError, match="name one of the 9 folders: duo/ditto/"):
+        draw("updates", runs)
+    for seed in (3, 5):
+        write_rounds(tmp_path, "fedhca2", seed)
+    assert "drawn is seed 3 of 2 seeds" in draw("hyperweights", collect([tmp_path]))[1][0]
+
+
+# -- the tests' figures ----------------------------------------------------------------------------------------------
+
+
+def test_cd_names_every_method_with_its_rank(runs):
+    figure, _ = draw("cd", runs)
+    (axes,) = figure.axes
+    ranks = analyse(runs.frame).ranks
+    texts = [t.get_text().strip() for t in axes.texts]
+    for name, rank in ranks.items():
+        assert any(t in (f"{name} ({rank:.2f})", f"({rank:.2f}) {name}") for t in texts), name
+    assert "CD = 2.83" in texts and axes.get_xlabel() == "average rank (1 = best)" and axes.get_xlim() == (1, 9)
+
+
+def test_cd_of_two_methods_is_refused(root):
+    collection = collect([root / "duo" / name for name in ("local", "fedavg")])
+    with pytest.raises(PlotError, match="at least 3 methods, and here are 2"):
+        draw("cd", collection)
+    assert len(draw("pvalues", collection)[0].axes[0].texts) == 1
+
+
+def test_pvalues_writes_every_pair(runs):
+    figure, _ = draw("pvalues", runs, correction="bonferroni")
+    axes, bar = figure.axes
+    table = analyse(runs.frame, correction="bonferroni").wilcoxon_table()
+    assert len(axes.texts) == 36 and bar.get_xlabel() == "Wilcoxon p, Bonferroni-corrected"
+    assert axes.texts[0].get_text() == short_p(table.iloc[1, 0])
+    bold = [t.get_text() for t in axes.texts if t.get_fontweight() == "bold"]
+    assert len(bold) == int((np.tril(table, -1)[np.tril_indices(9, -1)] < 0.05).sum())
+
+
+@pytest.mark.parametrize("p, text", [(1.0, "1"), (0.0004, "<.001"), (0.0341, ".034"), (0.51, ".51"), (0.99996, "1")])
+def test_short_p(p, text):
+    assert short_p(p) == text
+
+
+def test_distribution_is_of_one_federation(runs, tmp_path):
+    assert draw("distribution", runs)[0].axes
+    write_rounds(tmp_path, "local")
+    write_rounds(tmp_path, "local", clients={**DUO, "pascal-edge": ("pascal", ("edge",))}, setting="b" * 64)
+    with pytest.raises(UsageError, match="2 different federations"):
+        draw("distribution", collect([tmp_path]))
+
+
+def test_unknown_kind(runs):
+    with pytest.raises(UsageError, match="did you mean 'pareto'"):
+        draw("paretto", runs)
+    assert len(KINDS) == 9

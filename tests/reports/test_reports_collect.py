@@ -1,0 +1,224 @@
+"""Run folders → one tidy frame."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from made_runs import DUO, ST_MT_1, score, summary, write_run
+
+from fmtlbench.errors import UsageError
+from fmtlbench.reports.collect import COLUMNS, DamagedRun, collect, find_runs
+from fmtlbench.reports.labels import ZOO, Labels, client_groups
+
+
+def test_one_row_per_score_with_every_column(tmp_path):
+    write_run(tmp_path, values={("nyud-multi", "depth"): 0.25}, splits=("global", "personal"))
+    found = collect([tmp_path])
+    frame = found.frame
+    assert tuple(frame.columns) == COLUMNS
+    assert len(frame) == 2 * 3
+    row = frame[(frame["task"] == "depth") & (frame["split"] == "personal")].iloc[0]
+    assert (row["client"], row["dataset"], row["metric"], row["value"], row["unit"]) == (
+        "nyud-multi", "nyud", "RMSE", 0.25, "m",
+    )  # fmt: skip
+    assert (row["algorithm"], row["label"], row["seed"], row["rounds"], row["version"]) == (
+        "local", "Local", 0, 40, "0.1.0",
+    )  # fmt: skip
+    assert row["higher_is_better"] is False or row["higher_is_better"] == 0
+    assert row["run"] == found.runs[0].name == f"duo/local/{found.runs[0].folder.name}"
+    assert found.problems == []
+
+
+def test_a_null_score_is_missing_not_zero(tmp_path):
+    write_run(tmp_path, values={("nyud-multi", "depth"): None})
+    frame = collect([tmp_path]).frame
+    assert frame[frame["task"] == "depth"]["value"].isna().all()
+    assert frame[frame["task"] != "depth"]["value"].notna().all()
+
+
+def test_runs_are_found_at_any_depth_once_and_sorted(tmp_path):
+    folders = [write_run(tmp_path / where, seed=seed) for where in ("a/b", "c") for seed in (1, 0)]
+    assert find_runs([tmp_path]) == sorted(folders)
+    assert find_runs([tmp_path, tmp_path / "c", folders[0]]) == sorted(folders)
+    assert find_runs([folders[0]]) == [folders[0]]
+    names = [run.name for run in collect([tmp_path / "a", tmp_path / "c"]).runs]
+    assert len(set(names)) == 4
+
+
+def test_same_relative_name_below_two_roots_stays_apart(tmp_path):
+    made = summary()
+    write_run(tmp_path / "one", made)
+    write_run(tmp_path / "two", made)
+    found = collect([tmp_path / "one", tmp_path / "two"])
+    assert found.frame["run"].nunique() == 2
+
+
+def test_a_folder_without_runs_is_named(tmp_path):
+    (tmp_path / "empty").mkdir()
+    write_run(tmp_path / "full")
+    with pytest.raises(UsageError, match="empty: no run in it"):
+        find_runs([tmp_path / "full", tmp_path / "empty"])
+    with pytest.raises(UsageError, match="nowhere: no such folder"):
+        find_runs([tmp_path / "nowhere"])
+
+
+def test_unfinished_and_damaged_folders_are_problems_with_a_reason(tmp_path):
+    write_run(tmp_path)
+    unfinished = tmp_path / "duo" / "fedavg" / "nano-synth-s0-00000000"
+    unfinished.mkdir(parents=True)
+    (unfinished / "config.yaml").write_text("seed: 0\n")
+    (unfinished / ".lock").touch()
+    damage = {
+        "half": lambda text: text[: len(text) // 2],
+        "list": lambda text: "[]",
+        "lacks": lambda text: json.dumps({k: v for k, v in json.loads(text).items() if k != "scores"}),
+        "text": lambda text: text.replace("50.0", '"50.0"', 1),
+        "stranger": lambda text: text.replace('"client": "nyud-multi"', '"client": "nobody"', 1),
+        "shape": lambda text: json.dumps({**json.loads(text), "scores": [1, 2]}),
+        "seed": lambda text: text.replace('"seed": 0', '"seed": "zero"', 1),
+        "options": lambda text: text.replace('"options": {}', '"options": [1]', 1),
+    }
+    for name, harm in damage.items():
+        file = write_run(tmp_path, algorithm=name) / "summary.json"
+        file.write_text(harm(file.read_text()))
+    found = collect([tmp_path])
+    assert len(found.runs) == 1
+    told = "\n".join(found.problems)
+    assert len(found.problems) == 1 + len(damage)
+    for words in (
+        "not finished", "cannot be read", "holds list", "lacks scores", "has the value '50.0'", "scores ['nobody']",
+        "not a run's summary", "seed 'zero'", "options [1], expected dict",
+    ):  # fmt: skip
+        assert words in told
+    assert all(problem.scenario == "duo" for problem in found.problems)
+
+
+def test_older_summaries_fall_back_and_keep_settings_apart(tmp_path):
+    def older(**given):
+        made = summary(**given)
+        for key in ("setting", "setting_text", "numerics", "versions"):
+            del made[key]
+        return made
+
+    write_run(tmp_path, older(algorithm="local"))
+    write_run(tmp_path, older(algorithm="fedavg"))
+    write_run(tmp_path, older(algorithm="fedper", rounds=41))
+    other = older(algorithm="fedprox")
+    other["data_fingerprints"] = {"nyud/train": "changed"}
+    write_run(tmp_path, other)
+    folder = write_run(tmp_path, older(algorithm="ditto"))
+    (folder / "config.yaml").write_text("seed: 0\nalgorithm: {name: ditto}\ntrain: {lr: 1.0}\n")
+    settings = {run.summary["algorithm"]: run.setting for run in collect([tmp_path]).runs}
+    assert settings["local"] == settings["fedavg"]
+    assert len(set(settings.values())) == 4
+    assert {run.version for run in collect([tmp_path]).runs} == {"0.0.9"}  # from the manifest
+
+
+def test_the_other_files_are_read_when_asked(tmp_path):
+    folder = write_run(tmp_path)
+    run = collect([tmp_path]).runs[0]
+    assert [row["round"] for row in run.rows()] == [1, 2]
+    assert run.rows("timing.jsonl")[0]["seconds"] == {"train": 5.0}
+    assert run.cost["seconds_total"] == 10.0
+    assert run.manifest["config_hash"] == run.summary["config_hash"]
+    assert run.rows("nothing.jsonl") == []
+    with (folder / "metrics.jsonl").open("a") as file:
+        file.write('{"round": 3')  # cut short by a kill: no line yet
+    assert len(run.rows()) == 2
+    (folder / "metrics.jsonl").write_text('{"round"\n')
+    with pytest.raises(DamagedRun, match=r"metrics.jsonl cannot be read"):
+        run.rows()
+
+
+def test_labels_name_what_is_not_default():
+    def label(algorithm, title, options, others=()):
+        made = [{"algorithm": algorithm, "title": title, "options": o} for o in (options, *others)]
+        return Labels(made).of(made[0])
+
+    assert label("fedprox", "FedProx", {"shared": "all", "mu": 0.01, "weighting": "equal"}) == "FedProx"
+    assert label("fedprox", "FedProx", {"shared": "encoder", "mu": 0.01}) == "FedProx-E"
+    assert label("fedprox", "FedProx", {"shared": "encoder", "mu": 0.1}) == "FedProx-E (mu=0.1)"
+    assert label("fedhca2", "FedHCA²", {"c": 0.4, "decoder": "none"}) == "FedHCA² (decoder=none)"
+    assert label("mine", "Mine", {"a": 1, "b": 2}) == "Mine"  # its defaults are not known here
+    assert label("mine", "Mine", {"a": 1, "b": True}, [{"a": 1, "b": False}]) == "Mine (b=true)"
+
+
+def test_the_order_of_the_zoo_knows_every_method():
+    from fmtlbench.algorithms import ALGORITHMS
+
+    assert sorted(ZOO) == sorted(ALGORITHMS)
+
+
+def test_alike_clients_form_a_group():
+    def client(name, dataset, *tasks):
+        return {"id": name, "dataset": dataset, "tasks": list(tasks)}
+
+    groups = client_groups(
+        [
+            *(client(f"pascal-semseg-{i}", "pascal", "semseg") for i in (1, 2)),
+            client("x", "nyud", "depth", "edge"),
+            client("y", "nyud", "edge", "depth"),
+            client("alone", "nyud", "edge"),
+        ]
+    )
+    assert groups == {
+        "pascal-semseg-1": "pascal-semseg", "pascal-semseg-2": "pascal-semseg",
+        "x": "nyud-depth+edge", "y": "nyud-depth+edge", "alone": "alone",
+    }  # fmt: skip
+
+
+def test_two_versions_of_a_file_and_two_methods_of_one_title_are_told_apart(tmp_path):
+    for source in ("aaaaaaaa", "bbbbbbbb"):
+        folder = write_run(tmp_path, algorithm="mine", title="Mine", config_hash=source * 8)
+        (folder / "config.yaml").write_text(f"algorithm: {{name: mine, source: {source}}}\n")
+    write_run(tmp_path, algorithm="one", title="Twin")
+    write_run(tmp_path, algorithm="two", title="Twin")
+    labels = {run.label for run in collect([tmp_path]).runs}
+    assert labels == {"Mine [file aaaaaa]", "Mine [file bbbbbb]", "Twin [one]", "Twin [two]"}
+
+
+def test_a_real_run_is_read(tiny_run, tmp_path):
+    result = tiny_run("fedavg", rounds=1)
+    found = collect([tmp_path / "runs"])
+    assert found.problems == []
+    primary = found.frame[found.frame["primary"].astype(bool)]
+    assert list(primary["value"]) == [record["value"] for record in result.scores]
+    assert set(primary["group"]) == {"pascal-human_parts", "nyud-multi"}
+    assert found.runs[0].label == "FedAvg"
+
+
+def test_reports_never_import_torch(tmp_path):
+    for algorithm in ("local", "fedavg"):
+        write_run(tmp_path, algorithm=algorithm, clients=ST_MT_1, scenario="st_mt_1")
+    code = f"""
+import sys
+from fmtlbench.cli import main
+root = {str(tmp_path)!r}
+for line in (["leaderboard", root], ["export", root], ["published", "--audit"],
+             ["compare", root, "--published", "fedhca2_table1_st_mt_1"]):
+    assert main(line) == 0, line
+heavy = sorted(set(sys.modules) & {{"torch", "timm", "torchvision", "matplotlib", "numba"}})
+assert not heavy, heavy
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_help_imports_no_pandas():
+    code = (
+        "import sys\nfrom fmtlbench.cli import build_parser\nbuild_parser().format_help()\n"
+        "assert not set(sys.modules) & {'pandas', 'torch', 'numpy'}, set(sys.modules) & {'pandas', 'torch', 'numpy'}"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_made_runs_are_shaped_like_the_engine_s(tiny_run):
+    real = tiny_run("local", rounds=1).summary
+    made = summary(clients=DUO)
+    assert set(made) == set(real)
+    assert set(made["clients"][0]) == set(real["clients"][0])
+    assert set(score("c", "nyud", "depth", 1.0)) == set(next(r for r in real["scores"] if r["primary"]))

@@ -1,0 +1,133 @@
+"""Measured beside published."""
+
+from __future__ import annotations
+
+import pytest
+from made_runs import ST_MT_1, score, write_run
+
+from fmtlbench.config import resolve
+from fmtlbench.errors import UsageError
+from fmtlbench.reports.collect import collect
+from fmtlbench.reports.compare import compare
+from fmtlbench.reports.published import load_published
+
+NAME = "fedhca2_table1_st_mt_1"
+PAPER = {"scenario": "st_mt_1", "preset": "paper", "data": "real", "rounds": 100, "clients": ST_MT_1}
+
+
+def published_values(method, shift=0.0):
+    """The paper's cells as scores, each moved by `shift`."""
+    table = load_published(NAME)
+    row = next(row for row in table.rows if row["method"] == method)
+    values = {}
+    for column, meaning in table.scores.items():
+        client = "nyud-multi" if meaning.dataset == "nyud" else f"pascal-{meaning.task}"
+        values[client, meaning.task] = float(row[column]) + shift
+    return values
+
+
+def paper_run(root, algorithm, method, overrides=None, **given):
+    folder = write_run(root, algorithm=algorithm, values=published_values(method), **{**PAPER, **given})
+    config = resolve("local", "st_mt_1", "paper", overrides=overrides)
+    (folder / "config.yaml").write_text(config.dump(), encoding="utf-8")
+    return folder
+
+
+def cells(table, method, what):
+    row = next(row for row in table.rows if row.labels == (method, what))
+    return dict(zip((c.key for c in table.columns), row.cells))
+
+
+def test_the_paper_s_own_numbers_have_no_gap(tmp_path):
+    paper_run(tmp_path, "local", "Local")
+    paper_run(tmp_path, "fedhca2", "FedHCA2")
+    (table,) = compare(collect([tmp_path]), NAME)
+    assert not table.title.startswith("not the same setting")
+    assert all("≠" not in column.title for column in table.columns)
+    gaps = cells(table, "FedHCA2", "gap")
+    assert all(gap.value == pytest.approx(0, abs=0.005) for gap in gaps.values())
+    assert cells(table, "FedHCA2", "measured")["delta_m"].value == pytest.approx(2.18, abs=0.01)
+    assert cells(table, "FedHCA2", "published")["delta_m"].printed == "2.18"
+    assert "no run of: FedAvg, FedProx, FedPer, Ditto, FedAMP, MaT-FL" in table.notes
+
+
+def test_another_setting_is_the_first_thing_said(tmp_path):
+    write_run(tmp_path, algorithm="local", clients=ST_MT_1, scenario="st_mt_1", values=published_values("Local", 1.0))
+    write_run(tmp_path, algorithm="fedbabu", clients=ST_MT_1, scenario="st_mt_1")
+    (table,) = compare(collect([tmp_path]), NAME)
+    assert table.title == (
+        "not the same setting: preset nano (paper: paper), data synth (paper: real), rounds 40 (paper: 100)"
+    )
+    assert all("≠" in column.title for column in table.columns)
+    gap = cells(table, "Local", "gap")["pascal_semseg_mIoU"]
+    assert gap.value == pytest.approx(1.0) and gap.printed == "+1.00"
+    assert "not in the paper's table: fedbabu" in table.notes
+
+
+def test_an_overridden_value_of_the_right_preset_is_found(tmp_path):
+    paper_run(tmp_path, "local", "Local", overrides={"train.lr": 0.001})
+    (table,) = compare(collect([tmp_path]), NAME)
+    assert table.title == "not the same setting: train.lr 0.001 (preset: 0.0001)"
+
+
+def test_a_lost_config_is_not_taken_for_the_paper_s(tmp_path):
+    (paper_run(tmp_path, "local", "Local") / "config.yaml").unlink()
+    (table,) = compare(collect([tmp_path]), NAME)
+    assert table.title == "not the same setting: config.yaml is lost, so other values are unknown"
+
+
+def test_another_scenario_is_refused_with_the_nearest_tables(tmp_path):
+    write_run(tmp_path, clients=ST_MT_1, scenario="st_mt_1")
+    with pytest.raises(UsageError, match=r"the runs are of st_mt_1; tables for those: fedhca2_table1"):
+        compare(collect([tmp_path]), "fedhca2_table2_st_mt_2")
+
+
+def test_a_table_without_scores_or_methods_in_common_is_refused(tmp_path):
+    write_run(tmp_path, algorithm="fedbabu", title="FedBABU", clients=ST_MT_1, scenario="st_mt_1")
+    with pytest.raises(UsageError, match="holds no scores"):
+        compare(collect([tmp_path]), "fmtlbench_table8_cost_iid1")
+    with pytest.raises(UsageError, match="the runs are FedBABU"):
+        compare(collect([tmp_path]), NAME)
+
+
+def test_rows_follow_the_network_and_scales_are_the_paper_s(tmp_path):
+    clients = {f"nyud-multi-{i}": ("nyud", ("semseg", "normals", "depth", "edge")) for i in (1, 2, 3, 4)}
+    loss = [
+        {**score(c, "nyud", "edge", 0.05, split), "metric": "edge_loss_public", "primary": False}
+        for c in clients for split in ("global", "personal")
+    ]  # fmt: skip
+    values = {("nyud-multi-1", "depth"): 0.6, ("nyud-multi-2", "depth"): 1.0}
+    write_run(
+        tmp_path, algorithm="fedavg", clients=clients, values=values, scenario="niid4_ubsdmt", extra_scores=loss,
+        splits=("global", "personal"), setting_text={"architecture": "tc", "backbone": "resnet18"},
+    )  # fmt: skip
+    (table,) = compare(collect([tmp_path]), "fmtlbench_table6_niid4_ubsdmt")
+    assert {row.labels[0] for row in table.rows} == {"FedAvg TC"}
+    ours = cells(table, "FedAvg TC", "measured")
+    assert ours["global_depth_RMSE_x100"].value == pytest.approx(100 * (0.6 + 1.0 + 0.5 + 0.5) / 4)
+    assert ours["personal_edge_loss_x100"].value == pytest.approx(5.0)
+    assert ours["global_delta"].value is None and "another scenario" in ours["global_delta"].note
+    assert "architecture" not in table.title
+
+
+def test_another_network_is_said(tmp_path):
+    clients = {"nyud-multi": ("nyud", ("semseg", "depth"))}
+    text = {"architecture": "fedhca2", "backbone": "swin_nano"}
+    write_run(tmp_path, algorithm="fedavg", clients=clients, scenario="niid4_ubsdmt", setting_text=text)
+    (table,) = compare(collect([tmp_path]), "fmtlbench_table6_niid4_ubsdmt")
+    assert "architecture fedhca2 (paper: md or tc), backbone swin_nano (paper: resnet18)" in table.title
+    assert "not measured" in cells(table, "FedAvg MD", "measured")["global_edge_loss_x100"].note
+
+
+def test_variants_match_by_their_options_and_scenario_parameters_by_value(tmp_path):
+    write_run(tmp_path, algorithm="fedhca2", clients=ST_MT_1, scenario="st_mt_1", options={"c": 0.2})
+    (table,) = compare(collect([tmp_path]), "fedhca2_supp_table7_c_st_mt_1")
+    assert {row.labels[0] for row in table.rows} == {"0.2"}
+    clients = {"pascal-semseg": ("pascal", ("semseg",)), "pascal-sal": ("pascal", ("sal",))}
+    write_run(
+        tmp_path, algorithm="matfl", options={"variant": "voting"}, clients=clients, scenario="matfl_pascal5",
+        setting_text={"scenario_parameters": {"clients_per_task": 1}}, values={("pascal-semseg", "semseg"): 30.45},
+    )  # fmt: skip
+    (table,) = compare(collect([tmp_path]), "matfl_table2_scale")
+    assert {row.labels[0] for row in table.rows} == {"1 MaT-FL"}
+    assert cells(table, "1 MaT-FL", "gap")["pascal_semseg_mIoU"].value == pytest.approx(0)

@@ -1,0 +1,275 @@
+"""Leaderboards: means, Δm, marks, what is missing, and what never shares a table."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pytest
+from made_runs import ST_MT_1, summary, write_run
+
+from fmtlbench.errors import FmtlbenchError, UsageError
+from fmtlbench.metrics import delta_m
+from fmtlbench.reports.collect import collect
+from fmtlbench.reports.delta import delta_cell, interval
+from fmtlbench.reports.leaderboard import leaderboards
+from fmtlbench.reports.table import BEST, SECOND, Cell, Column, Row, Table, mean_cell
+
+SEMSEG, NYUD_SEMSEG, DEPTH = ("pascal-semseg", "semseg"), ("nyud-multi", "semseg"), ("nyud-multi", "depth")
+
+
+def values(a, b, c):
+    return {SEMSEG: a, NYUD_SEMSEG: b, DEPTH: c}
+
+
+@pytest.fixture
+def two_seeds(tmp_path):
+    write_run(tmp_path, algorithm="local", seed=0, values=values(50.0, 40.0, 0.5))
+    write_run(tmp_path, algorithm="local", seed=1, values=values(52.0, 42.0, 0.4))
+    write_run(tmp_path, algorithm="fedavg", seed=0, values=values(55.0, 36.0, 0.45))  # +10, −10, +10 %
+    write_run(tmp_path, algorithm="fedavg", seed=1, values=values(52.0, 46.2, 0.48))  # 0, +10, −20 %
+    return tmp_path
+
+
+def rows(table):
+    return {row.labels[0]: dict(zip((c.key for c in table.columns), row.cells)) for row in table.rows}
+
+
+def board(root, **given):
+    (table,) = leaderboards(collect([root]), **given)
+    return table
+
+
+def test_means_deviations_and_delta_by_hand(two_seeds):
+    table = board(two_seeds)
+    found = rows(table)
+    cell = found["FedAvg"]["pascal-semseg/semseg/mIoU"]
+    assert (cell.value, cell.n) == (53.5, 2)
+    assert cell.std == pytest.approx(3 / math.sqrt(2))
+    gain = found["FedAvg"]["delta_m"]
+    assert gain.value == pytest.approx((10 / 3 - 10 / 3) / 2, abs=1e-9)
+    assert gain.n == 2
+    assert found["Local"]["delta_m"].value == 0
+    assert [row.labels[0] for row in table.rows] == ["Local", "FedAvg"]
+    assert found["FedAvg"]["seeds"].value == 2
+    assert "over seeds 0, 1" in table.caption
+
+
+def test_one_seed_has_no_deviation_and_no_interval(tmp_path):
+    write_run(tmp_path, algorithm="local", values=values(50.0, 40.0, 0.5))
+    write_run(tmp_path, algorithm="fedavg", values=values(55.0, 36.0, 0.45))
+    found = rows(board(tmp_path))
+    assert found["FedAvg"]["delta_m"].value == pytest.approx(10 / 3)
+    assert found["FedAvg"]["delta_m"].interval is None
+    assert all(cell.std is None for cell in found["FedAvg"].values())
+
+
+def test_the_interval_resamples_seeds_within_each_task():
+    changes = np.array([[1.0, 10.0], [3.0, 30.0]])
+    low, high = interval(changes, repetitions=4000)
+    # Each column's mean is its low value, the middle or its high value with chances 1/4, 1/2, 1/4: the extremes of both
+    # columns together come with chance 1/16, so 95 % spans them.
+    assert (low, high) == (5.5, 16.5)
+    assert interval(changes, repetitions=4000) == (low, high)  # seeded
+    assert interval(np.full((3, 4), 2.5)) == pytest.approx((2.5, 2.5))
+    wide = np.random.default_rng(0).normal(size=(30, 9))
+    low, high = interval(wide)
+    standard = wide.std(axis=0, ddof=0) / math.sqrt(30)
+    expected = 1.96 * math.sqrt((standard**2).sum()) / 9
+    assert low < wide.mean() < high
+    assert (high - low) / 2 == pytest.approx(expected, rel=0.1)
+
+
+def test_many_columns_are_resampled_in_parts():
+    changes = np.random.default_rng(1).normal(size=(4, 1200))
+    low, high = interval(changes)
+    assert low < changes.mean() < high
+    assert high - low < 0.2
+
+
+def test_delta_is_paired_by_seed_and_says_where_it_cannot_be():
+    up = {"a": True, "b": False}
+    base = {0: {"a": 10.0, "b": 2.0}, 1: {"a": 20.0, "b": 4.0}}
+    ours = {0: {"a": 11.0, "b": 2.0}, 1: {"a": 20.0, "b": 3.0}, 2: {"a": 99.0, "b": 9.0}}
+    cell = delta_cell(ours, base, up, "Local")
+    assert cell.value == pytest.approx((delta_m(ours[0], base[0], up) + delta_m(ours[1], base[1], up)) / 2)
+    assert cell.n == 2
+    assert "seeds 0, 1 only" in cell.note and "no run of seed 2" in cell.note
+    low, high = cell.interval
+    assert low <= cell.value <= high
+    apart = delta_cell({5: {"a": 15.0, "b": 3.0}}, base, up, "Local")
+    assert apart.value == pytest.approx(0) and apart.interval is None
+    assert "no seed in common" in apart.note
+    lost = delta_cell({0: {"a": math.nan, "b": 2.0}}, base, up, "Local")
+    assert lost.value is None and "a missing" in lost.note
+    zero = delta_cell({0: {"a": 1.0, "b": 2.0}}, {0: {"a": 0.0, "b": 2.0}}, up, "Local")
+    assert zero.value is None and "is 0" in zero.note
+
+
+def test_missing_scores_and_seeds_stay_missing_and_are_said(two_seeds):
+    write_run(two_seeds, algorithm="fedper", seed=0, values=values(60.0, 41.0, None))
+    write_run(two_seeds, algorithm="fedprox", seed=0, values=values(51.0, None, 0.4))
+    write_run(two_seeds, algorithm="fedprox", seed=1, values=values(51.0, 40.0, 0.4))
+    table = board(two_seeds)
+    found = rows(table)
+    assert found["FedPer"]["nyud-multi/depth/RMSE"] == Cell(note="no value was measured")
+    assert found["FedPer"]["delta_m"].value is None
+    assert "nyud-multi/depth/RMSE missing" in found["FedPer"]["delta_m"].note
+    partial = found["FedProx"]["nyud-multi/semseg/mIoU"]
+    assert (partial.value, partial.std, partial.n) == (40.0, None, 1)
+    assert partial.note.startswith("mean of 1 of 2 seeds")
+    assert "FedPer: no finished run of seed 1" in table.notes
+
+
+def test_without_a_baseline_delta_is_missing(tmp_path):
+    write_run(tmp_path, algorithm="fedavg")
+    cell = rows(board(tmp_path))["FedAvg"]["delta_m"]
+    assert cell == Cell(note="no Δm: no local run in this setting")
+
+
+def test_another_baseline_by_name_or_label(two_seeds):
+    found = rows(board(two_seeds, baseline="fedavg"))
+    assert found["FedAvg"]["delta_m"].value == 0
+    assert found["Local"]["delta_m"].value != 0
+    assert rows(board(two_seeds, baseline="FedAvg"))["FedAvg"]["delta_m"].value == 0
+    with pytest.raises(UsageError, match="did you mean 'fedavg'"):
+        board(two_seeds, baseline="fedavgg")
+
+
+def test_variants_are_rows_of_their_own_and_a_baseline_must_be_one_of_them(two_seeds):
+    for c in (0.2, 0.6):
+        write_run(two_seeds, algorithm="fedhca2", options={"c": c}, config_hash=f"{c}")
+    assert [row.labels[0] for row in board(two_seeds).rows] == [
+        "Local", "FedAvg", "FedHCA² (c=0.2)", "FedHCA² (c=0.6)",
+    ]  # fmt: skip
+    with pytest.raises(UsageError, match="several variants"):
+        board(two_seeds, baseline="fedhca2")
+    assert rows(board(two_seeds, baseline="FedHCA² (c=0.6)"))["FedHCA² (c=0.6)"]["delta_m"].value == 0
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"preset": "paper"}, {"data": "real"}, {"rounds": 41}, {"scenario_version": 2}, {"setting": "f" * 64},
+        {"data_fingerprints": {"nyud/test": "another"}}, {"scenario": "trio"},
+    ],
+    ids=lambda other: next(iter(other)),
+)  # fmt: skip
+def test_settings_never_share_a_table(tmp_path, other):
+    write_run(tmp_path, algorithm="local")
+    write_run(tmp_path, algorithm="fedavg", **other)
+    tables = leaderboards(collect([tmp_path]))
+    assert sorted([row.labels[0] for row in table.rows] for table in tables) == [["FedAvg"], ["Local"]]
+
+
+def test_captions_tell_the_setting_apart(tmp_path):
+    write_run(tmp_path, algorithm="local", setting="a" * 64, setting_text={"backbone": "swin", "size": 64})
+    write_run(tmp_path, algorithm="fedavg", setting="b" * 64, setting_text={"backbone": "resnet", "size": 64})
+    first, second = leaderboards(collect([tmp_path]))
+    for words in ("preset nano", "synth data", "40 rounds", "cpu", "seed 0", "fmtlbench 0.1.0"):
+        assert words in first.caption
+    assert "(backbone swin)" in first.caption and "(backbone resnet)" in second.caption
+
+
+def test_identical_runs_are_refused_by_name(tmp_path):
+    made = summary()
+    one = write_run(tmp_path / "one", made)
+    two = write_run(tmp_path / "two", made)
+    with pytest.raises(FmtlbenchError, match=re.escape(f"{one} and {two}")):
+        leaderboards(collect([tmp_path]))
+
+
+def test_unfinished_runs_are_noted_in_their_scenario_s_table(tmp_path):
+    write_run(tmp_path)
+    (write_run(tmp_path, algorithm="fedavg") / "summary.json").write_text("{")
+    table = board(tmp_path)
+    assert any("fedavg" in note and "cannot be read" in note for note in table.notes)
+
+
+def test_columns_follow_the_papers(tmp_path):
+    write_run(tmp_path, clients=ST_MT_1, scenario="st_mt_1")
+    table = board(tmp_path)
+    assert [c.title for c in table.columns[:9]] == [
+        "SemSeg", "Parts", "Sal", "Normals", "Edge", "SemSeg", "Depth", "Normals", "Edge",
+    ]  # fmt: skip
+    assert table.headings() == [("synth-pascal (ST)", 5), ("synth-nyud (MT)", 4), ("", 2)]
+    assert [c.arrow for c in table.columns[:9]] == list("↑↑↑↓↑↑↓↓↑")
+    assert [c.digits for c in table.columns[5:8]] == [2, 4, 2]
+
+
+def test_real_data_have_their_own_names_and_clashing_columns_their_group_s(tmp_path):
+    clients = {"nyud-a": ("nyud", ("semseg", "depth")), "nyud-b": ("nyud", ("semseg", "edge"))}
+    write_run(tmp_path, clients=clients, data="real")
+    assert table_headings(board(tmp_path)) == ["nyud-a", "nyud-b"]
+    write_run(tmp_path / "more", data="real", preset="other")
+    assert table_headings(board(tmp_path / "more")) == ["PASCAL-Context (ST)", "NYUD-v2 (MT)"]
+
+
+def table_headings(table):
+    return [heading for heading, _ in table.headings() if heading]
+
+
+def test_alike_clients_share_a_column_but_count_one_by_one_in_delta(tmp_path):
+    clients = {**{f"nyud-depth-{i}": ("nyud", ("depth",)) for i in (1, 2)}, "pascal-sal": ("pascal", ("sal",))}
+    base = {("nyud-depth-1", "depth"): 1.0, ("nyud-depth-2", "depth"): 2.0, ("pascal-sal", "sal"): 50.0}
+    ours = {("nyud-depth-1", "depth"): 0.5, ("nyud-depth-2", "depth"): 2.0, ("pascal-sal", "sal"): 60.0}
+    write_run(tmp_path, algorithm="local", clients=clients, values=base)
+    write_run(tmp_path, algorithm="fedavg", clients=clients, values=ours)
+    found = rows(board(tmp_path))["FedAvg"]
+    assert found["nyud-depth/depth/RMSE"].value == 1.25
+    assert found["delta_m"].value == pytest.approx((50 + 0 + 20) / 3)
+
+
+def test_sorting(two_seeds):
+    write_run(two_seeds, algorithm="fedper", seed=0, values=values(90.0, 80.0, 0.1))
+    write_run(two_seeds, algorithm="ditto", seed=0, values=values(10.0, 10.0, None))
+    names = lambda sort: [row.labels[0] for row in board(two_seeds, sort=sort).rows]
+    assert names("zoo") == ["Local", "FedAvg", "FedPer", "Ditto"]
+    assert names("name") == ["Ditto", "FedAvg", "FedPer", "Local"]
+    assert names("delta")[0] == "FedPer" and names("delta")[-1] == "Ditto"  # missing comes last
+    assert names("nyud-multi/depth/RMSE") == ["FedPer", "Local", "FedAvg", "Ditto"]
+    with pytest.raises(UsageError, match="no column to sort by 'dlta'; did you mean 'delta"):
+        names("dlta")
+
+
+def test_scenario_and_split_are_chosen_or_refused(two_seeds):
+    write_run(two_seeds, scenario="trio", splits=("global", "personal"))
+    tables = leaderboards(collect([two_seeds]), split="personal")
+    assert [table.title for table in tables] == ["trio version 1, personal test split"]
+    assert len(leaderboards(collect([two_seeds]), scenario="duo")) == 1
+    with pytest.raises(UsageError, match="did you mean 'duo'"):
+        leaderboards(collect([two_seeds]), scenario="dou")
+    with pytest.raises(UsageError, match="splits: global"):
+        leaderboards(collect([two_seeds]), scenario="duo", split="personal")
+
+
+def test_marks_compare_as_printed_and_ties_share():
+    columns = (Column("up", "Up", higher_is_better=True), Column("down", "Down", digits=1, higher_is_better=False),
+               Column("plain", "Plain"))  # fmt: skip
+    numbers = [(1.004, 0.26, 1.0), (1.001, 0.34, 2.0), (0.5, None, 3.0), (0.499, 0.4, 4.0), (0.2, 0.9, 5.0)]
+    rows_ = tuple(Row((str(i),), tuple(Cell(v) for v in line)) for i, line in enumerate(numbers))
+    marked = Table("t", "", "", ("Method",), columns, rows_).marked()
+    assert [row.cells[0].mark for row in marked.rows] == [BEST, BEST, SECOND, SECOND, ""]
+    assert [row.cells[1].mark for row in marked.rows] == [BEST, BEST, "", SECOND, ""]
+    assert [row.cells[2].mark for row in marked.rows] == [""] * 5
+    alone = Table("t", "", "", ("Method",), columns, rows_[:1]).marked()
+    assert alone.rows[0].cells[0].mark == ""
+
+
+def test_marks_stay_within_a_block():
+    column = (Column("x", "X", higher_is_better=True),)
+    rows_ = tuple(Row((block, name), (Cell(v),)) for block, name, v in [("a", "p", 1), ("a", "q", 2), ("b", "p", 9)])
+    assert [r.cells[0].mark for r in Table("t", "", "", ("B", "M"), column, rows_).marked(1).rows] == [SECOND, BEST, ""]
+
+
+def test_mean_cell():
+    assert mean_cell([1.0, 3.0]) == Cell(2.0, math.sqrt(2), 2)
+    assert mean_cell([4.0]) == Cell(4.0, None, 1)
+    assert mean_cell([None, math.nan]).value is None
+
+
+def test_zero_has_no_sign():
+    assert Column("x", "X").text(-0.001) == "0.00"
+    assert Column("x", "X", signed=True).text(0.001) == "0.00"
+    assert Column("x", "X", signed=True).text(1.5) == "+1.50"

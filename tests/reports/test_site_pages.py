@@ -1,0 +1,303 @@
+"""The site as files. The golden page is tests/golden/site/main.html (FMTLBENCH_GOLDEN=write renews it)."""
+
+from __future__ import annotations
+
+import json
+import os
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from made_rounds import write_rounds
+from made_runs import DUO, score, write_run
+
+from fmtlbench.errors import FmtlbenchError, UsageError
+from fmtlbench.reports.collect import collect
+from fmtlbench.reports.formats._words import cell_text, clean
+from fmtlbench.reports.site import figures as figures_file
+from fmtlbench.reports.site import write as write_file
+from fmtlbench.reports.site import write_site
+from fmtlbench.reports.site.data import plan_site, slug
+from fmtlbench.reports.site.markup import escape, tag
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "site" / "main.html"
+NASTY = """<script>alert(1)</script> & "q" 'a' ]]> --> <img src=x onerror=alert(2)> \x00\x1b[31m中 """ + "long" * 30
+VOID = {"meta", "link", "img", "input", "br"}
+
+
+class Parsed(HTMLParser):
+    """Elements with their attributes, and the text of table rows; tags that do not close fail."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict]] = []
+        self.open: list[str] = []
+        self.rows: list[list[str]] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, name, attributes):
+        assert len(dict(attributes)) == len(attributes)
+        self.elements.append((name, dict(attributes)))
+        if name not in VOID:
+            self.open.append(name)
+        if name == "tr":
+            self.rows.append([])
+        elif name in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, name):
+        assert self.open.pop() == name
+
+    def handle_data(self, text):
+        self.text += text
+        if "td" in self.open or "th" in self.open:
+            self.rows[-1][-1] += text
+
+    def attributes(self, key: str) -> list[str]:
+        return [a[key] for _, a in self.elements if key in a]
+
+
+def parsed(site: Path) -> dict[Path, Parsed]:
+    return {p: Parsed(p.read_text(encoding="utf-8")) for p in sorted(site.rglob("*.html"))}
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+@pytest.fixture
+def runs(tmp_path, monkeypatch) -> Path:
+    """Two settings, two splits, a missing score, an unfinished run, a title full of traps."""
+    monkeypatch.chdir(tmp_path)
+    root = Path("runs")
+    both = {"splits": ("global", "personal")}
+    for seed in (0, 1):
+        write_run(root, algorithm="local", seed=seed, values={("pascal-semseg", "semseg"): 50.0 + seed}, **both)
+        write_run(root, algorithm="fedavg", seed=seed, values={("pascal-semseg", "semseg"): 52.5 + 2 * seed}, **both)
+    second = {**score("nyud-multi", "nyud", "semseg", 71.25, primary=False), "metric": "pixelAcc"}
+    write_run(root, algorithm="fedhca2", values={("nyud-multi", "depth"): None}, extra_scores=[second], **both)
+    write_run(root, algorithm="trap", title=NASTY, options={"path": NASTY}, **both)
+    write_run(root, algorithm="local", rounds=80, setting="b" * 64)
+    lost = root / "duo" / "ditto" / "lost"
+    lost.mkdir(parents=True)
+    (lost / "summary.json").write_text("{")
+    return root
+
+
+@pytest.fixture
+def site(runs, tmp_path) -> Path:
+    return write_site(collect([runs]), tmp_path / "site", figures=False).parent
+
+
+def test_golden(site):
+    page = (site / "duo-nano-synth-global-5e771000.html").read_text(encoding="utf-8")
+    main = page[page.index("<main") : page.index("<h2>")] + "\n"  # the leaderboard; figures and tests have their own
+    if os.environ.get("FMTLBENCH_GOLDEN") == "write":
+        GOLDEN.write_text(main, encoding="utf-8")
+    assert main == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_settings_and_splits_have_pages_of_their_own(site):
+    names = {path.name for path in site.glob("*.html")}
+    assert names == {
+        "index.html", "duo-nano-synth-global-5e771000.html", "duo-nano-synth-personal-5e771000.html",
+        "duo-nano-synth-global-bbbbbbbb.html",
+    }  # fmt: skip
+    assert len(list((site / "runs").iterdir())) == 7
+    assert {p.suffix for p in (site / "tables").iterdir()} == {".csv", ".md", ".tex"}
+    index = Parsed((site / "index.html").read_text(encoding="utf-8")).text
+    assert "7 finished runs, 2 settings, 1 scenario" in index
+    assert "runs/duo/ditto/lost: summary.json cannot be read" in index
+
+
+def test_every_link_leads_somewhere_inside_the_folder(site):
+    pages = parsed(site)
+    for path, page in pages.items():
+        ids = page.attributes("id")
+        assert len(ids) == len(set(ids)), path
+        for address in page.attributes("href") + page.attributes("src"):
+            file, _, anchor = address.partition("#")
+            target = (path.parent / file).resolve() if file else path
+            assert target.is_relative_to(site) and target.is_file(), (path, address)
+            if anchor:
+                assert anchor in pages[target].attributes("id")
+
+
+def test_nothing_from_a_run_becomes_markup(site):
+    for page in parsed(site).values():
+        scripts = [a for name, a in page.elements if name == "script"]
+        assert len(scripts) == 1 and scripts[0]["src"].endswith("assets/app.js")
+        assert not [name for name, _ in page.elements if name == "img"]
+        assert not [key for _, a in page.elements for key in a if key.startswith("on") or key == "style"]
+        policies = [a["content"] for _, a in page.elements if a.get("http-equiv") == "Content-Security-Policy"]
+        assert len(policies) == 1 and policies[0].startswith("default-src 'none';") and "http" not in policies[0]
+    text = (site / "duo-nano-synth-global-5e771000.html").read_text(encoding="utf-8")
+    assert "\x00" not in text and "\x1b" not in text
+    assert clean(NASTY) in Parsed(text).text
+
+
+@pytest.mark.parametrize("text", ["", " ", "a", " a ", "\n", "<&\"'", "\x00", "a  b"])
+def test_escaped_text_comes_back(text):
+    page = Parsed(tag("p", text, title=text))
+    assert page.text.strip() == clean(text) == page.elements[0][1]["title"].strip()
+    assert Parsed(escape(text)).text == page.text
+
+
+def test_the_table_says_what_the_text_formats_say(runs, site):
+    plan = plan_site(collect([runs]))
+    assert len(plan.pages) == 3
+    for page in plan.pages:
+        letters = page.table.footnotes()
+        shown = Parsed((site / f"{page.slug}.html").read_text(encoding="utf-8")).rows
+        for row in page.table.rows:
+            wanted = [
+                cell_text(cell, column, lambda text, mark: text) + letters.get(cell.note, "")
+                for column, cell in zip(page.table.columns, row.cells)
+            ]
+            mine = next(cells for cells in shown if cells[0] == clean(row.labels[0]))
+            assert mine[1:-1] == wanted
+            assert mine[-1] == "".join(str(run.summary["seed"]) for run in page.runs_of(row))
+
+
+def test_marks_arrows_spread_and_missing(site):
+    text = (site / "duo-nano-synth-global-5e771000.html").read_text(encoding="utf-8")
+    assert '<b>53.50</b> <span class="spread">± 1.41</span>' in text
+    assert '<u>50.50</u> <span class="spread">± 0.71</span>' in text
+    assert '–<sup><a href="#t1-a">a</a></sup>' in text and 'id="t1-a"' in text
+    assert "mIoU ↑" in text and "RMSE ↓" in text and "mean ± standard deviation over seeds 0, 1" in text
+
+
+def test_a_run_page_has_everything_the_run_left(tmp_path):
+    folder = write_rounds(tmp_path / "runs", "fedhca2", rounds=6, options={"c": 0.25}, splits=("global", "personal"))
+    (folder / "config.yaml").write_text("train:\n  lr: 0.006 # <b>&\n", encoding="utf-8")
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    for row in rows:
+        row["losses"] = {"nyud-multi": {"depth": 1 / row["round"]}}
+    rows[3]["notes"] = ["a client was <absent>"]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    index = write_site(collect([tmp_path / "runs"]), tmp_path / "site", figures=False)
+    [path] = (index.parent / "runs").iterdir()
+    page = Parsed(path.read_text(encoding="utf-8"))
+    for words in (
+        "train:\n  lr: 0.006 # <b>&", "round 4: a client was <absent>", "Options of the method", "0.25", "2.9.0",
+        "pascal/train", "pascal-train", "2026-01-01T00:00:00+00:00", "54 Wh", "7 min 24 s", "seconds.train",
+        "nyud-multi · Depth RMSE ↓", "Training losses", "nyud-multi · Depth: 1 in round 1, 0.1667 in round 6",
+    ):  # fmt: skip
+        assert words in page.text, words
+    assert sum(name == "polyline" for name, _ in page.elements) == 3 * 2 + 1
+
+
+def test_runs_with_lost_or_broken_files_still_have_pages(tmp_path):
+    root = tmp_path / "runs"
+    folder = write_run(root, algorithm="local", versions=None, data_fingerprints=None)
+    for name in ("manifest.json", "cost.json", "metrics.jsonl"):
+        (folder / name).unlink()
+    other = write_run(root, algorithm="fedavg", versions=None, data_fingerprints=None)
+    (other / "metrics.jsonl").write_text("{broken\n")
+    (other / "cost.json").write_text('{"energy": 7}')
+    site = write_site(collect([root]), tmp_path / "site", figures=False).parent
+    texts = [page.text for path, page in parsed(site / "runs").items()]
+    assert "metrics.jsonl cannot be read" in texts[0] and "something unexpected here: AttributeError" in texts[0]
+    assert "no metrics.jsonl" in texts[1] and "config.yaml cannot be read: No such file" in texts[1]
+
+
+def test_only_a_site_of_ours_is_replaced_and_then_completely(runs, tmp_path):
+    collection = collect([runs])
+    out = tmp_path / "site"
+    out.mkdir()
+    write_site(collection, out, figures=False)
+    old = tree(out)
+    with pytest.raises(UsageError, match="no run of scenario 'nowhere'"):
+        write_site(collection, out, scenario="nowhere", figures=False)
+    (out / "mine.txt").write_text("keep")
+    with pytest.raises(UsageError, match=r"would remove mine\.txt"):
+        write_site(collection, out, figures=False)
+    (out / "mine.txt").unlink()
+    assert tree(out) == old
+    write_site(collection, out, splits=["personal"], figures=False)
+    assert [p.name for p in out.glob("duo*.html")] == ["duo-nano-synth-personal-5e771000.html"]
+    with pytest.raises(UsageError, match="not a site that fmtlbench wrote"):
+        write_site(collection, runs, figures=False)
+    with pytest.raises(UsageError, match="a file, expected a folder"):
+        write_site(collection, out / "index.html", figures=False)
+    with pytest.raises(UsageError, match="no folder"):
+        write_site(collection, tmp_path / "no" / "where", figures=False)
+
+
+def test_a_failure_half_way_leaves_the_old_site(runs, site, tmp_path, monkeypatch):
+    before = tree(tmp_path)
+
+    def full(run, plan):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(write_file, "run_page", full)
+    with pytest.raises(FmtlbenchError, match="No space left on device"):
+        write_site(collect([runs]), site, figures=False)
+    monkeypatch.setattr(Path, "rename", lambda self, to: full(None, None))
+    monkeypatch.setattr(write_file, "run_page", lambda run, plan: "")
+    with pytest.raises(FmtlbenchError, match="No space left"):
+        write_site(collect([runs]), site, figures=False)
+    assert tree(tmp_path) == before
+
+
+def test_same_runs_same_bytes_with_figures(tmp_path, monkeypatch):
+    wanted = figures_file._wanted
+    monkeypatch.setattr(figures_file, "_wanted", lambda page: [wanted(page)[0], wanted(page)[-1]])
+    for algorithm in ("local", "fedavg"):
+        write_rounds(tmp_path / "runs", algorithm)
+    for name in ("a", "b"):
+        write_site(collect([tmp_path / "runs"]), tmp_path / name)
+    first = tree(tmp_path / "a")
+    assert first == tree(tmp_path / "b")
+    assert sum(name.endswith(".png") for name in first) == sum(name.endswith(".pdf") for name in first) == 2
+
+
+def test_a_figure_that_cannot_be_drawn_is_a_line(tmp_path, monkeypatch):
+    wanted = figures_file._wanted
+    monkeypatch.setattr(figures_file, "_wanted", lambda page: [wanted(page)[0], *wanted(page)[-5:]])
+    write_rounds(tmp_path / "runs", "fedavg", clients=DUO)
+    index = write_site(collect([tmp_path / "runs"]), tmp_path / "site")
+    [path] = index.parent.glob("duo*.html")
+    text = Parsed(path.read_text(encoding="utf-8")).text
+    assert "6 figures not drawn" in text and "Δm over rounds: Δm needs the local run" in text
+    assert "Not tested: no two methods have a common block" in text
+    assert not (index.parent / "figures").exists()
+
+
+def test_costs_have_a_table_where_there_are_any(tmp_path):
+    folders = [write_rounds(tmp_path / "runs", algorithm) for algorithm in ("local", "fedavg")]
+    out = tmp_path / "site"
+    pages = []
+    for _ in range(3):
+        [path] = write_site(collect([tmp_path / "runs"]), out, figures=False).parent.glob("duo*.html")
+        pages.append(Parsed(path.read_text(encoding="utf-8")).text)
+        if len(pages) == 1:
+            (folders[0] / "cost.json").write_text("[")
+        else:
+            for folder in folders:
+                (folder / "cost.json").unlink(missing_ok=True)
+    assert "kWh" in pages[0] and "10^6 bytes" in pages[0]
+    assert "No cost table: cost.json cannot be read" in pages[1]
+    assert "Cost" not in pages[2]
+
+
+def test_names_of_pages_are_plain_and_different():
+    taken: set[str] = set()
+    made = [slug(text, taken) for text in ("A/b c", "a-b-c", "../../etc", "中", "index", "x" * 300)]
+    assert made[:5] == ["a-b-c", "a-b-c-2", "etc", "page", "page-index"] and len(made[5]) == 100
+
+
+def test_the_command_writes_a_site(runs, tmp_path, capsys, monkeypatch):
+    from fmtlbench.cli import main
+
+    monkeypatch.setattr(figures_file, "_wanted", lambda page: [])
+    command = ["leaderboard", str(runs), "--format", "html", "--split", "personal", "-o", str(tmp_path / "new")]
+    assert main(command) == 0
+    out, err = capsys.readouterr()
+    assert out == "" and err.splitlines()[-1] == f"written: {tmp_path / 'new' / 'index.html'}"
+    assert [p.name for p in (tmp_path / "new").glob("duo*.html")] == ["duo-nano-synth-personal-5e771000.html"]
+    assert main([*command, "--standalone"]) == 2
+    assert main([*command[:-1], str(runs)]) == 2

@@ -13,10 +13,10 @@ import torch
 
 from fmtlbench.config import resolve
 from fmtlbench.data.batches import train_batches
+from fmtlbench.data.open import open_datasets
 from fmtlbench.data.views import client_data
 from fmtlbench.engine.client import Client
 from fmtlbench.engine.federation import Federation
-from fmtlbench.engine.run import open_datasets
 from fmtlbench.losses import LOSSES
 from fmtlbench.progress import Quiet
 from fmtlbench.seeds import stream

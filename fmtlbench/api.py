@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .config import resolve
+from .cost.energy import choose_energy
 from .errors import FmtlbenchError, UsageError
 from .progress import Quiet
 from .result import RunResult
@@ -29,6 +30,10 @@ def run(
     out: str | Path = "runs",
     fresh: bool = False,
     progress: Quiet | None = None,
+    save_predictions: bool = False,
+    energy: bool | None = None,
+    country: str | None = None,
+    region: str | None = None,
     **overrides: Any,
 ) -> RunResult:
     """Train `algo` on `scenario` and return the result; a finished run is returned without repeating it.
@@ -44,22 +49,31 @@ def run(
         out: The folder runs are kept in.
         fresh: Throw away what an earlier run with this config left, and start over.
         progress: Told what happens; by default nobody is.
+        save_predictions: Write the last round's predictions for the test images into the run folder.
+        energy: Measure it; by default unless $FMTLBENCH_ENERGY is "off".
+        country: Three-letter code: whose electricity the CO₂e figure counts with; by default $FMTLBENCH_COUNTRY, the
+            user's config file, or the world average.
+        region: Of that country.
         **overrides: Any config value by dotted name, for example `**{"train.lr": 1e-3, "algo.c": 0.2}`.
 
     Raises:
         UsageError: The request makes no sense; nothing was touched.
         FmtlbenchError: The run failed; what it had finished is kept, and the same call goes on from there.
     """
-    return launch(algo, scenario, preset, seed, rounds, device, data_root, out, fresh, progress, overrides)
+    return launch(
+        algo, scenario, preset, seed, rounds, device, data_root, out, fresh, progress, overrides, save_predictions,
+        energy, country, region,
+    )  # fmt: skip
 
 
 def launch(
     algo: str | Path, scenario: str | Path, preset: str, seed: int, rounds: int | None, device: str,
     data_root: str | Path | None, out: str | Path, fresh: bool, progress: Quiet | None, overrides: Mapping[str, Any],
+    save_predictions: bool = False, energy: bool | None = None, country: str | None = None, region: str | None = None,
 ) -> RunResult:  # fmt: skip
     """`run` with the overrides as a mapping, so that none can collide with an argument."""
-    if not re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", device):
-        raise UsageError(f"--device {device}: expected auto, cpu, cuda, cuda:<number> or mps")
+    check_device(device)
+    choice = choose_energy(energy, country, region)
     if rounds is not None:
         if not isinstance(rounds, numbers.Integral) or isinstance(rounds, bool) or rounds < 1:
             raise UsageError(f"--rounds {rounds}: expected a whole number, 1 or more")
@@ -69,15 +83,30 @@ def launch(
     config = resolve(str(algo), str(scenario), preset, seed, overrides=overrides)
     if data_root is not None and config.data.source == "synth":
         raise UsageError(f"--data-root {data_root}: preset {preset!r} uses the embedded data; --set data.source=real?")
-    chosen = _pick_device(device)
+    chosen = pick_device(device)
 
     from .engine.run import execute
 
-    config = dataclasses.replace(config, device=chosen.type)
-    return execute(config, chosen, Path(out), Path(data_root) if data_root else None, fresh, progress or Quiet())
+    config, root, progress = dataclasses.replace(config, device=chosen.type), _path(data_root), progress or Quiet()
+    result = execute(config, chosen, Path(out), root, fresh, progress, choice)
+    if save_predictions:
+        from .engine.predict import predict_run
+
+        predict_run(result.folder, root, chosen, progress)
+    return result
 
 
-def _pick_device(name: str) -> torch.device:
+def _path(given: str | Path | None) -> Path | None:
+    return Path(given) if given else None
+
+
+def check_device(name: str) -> None:
+    """The name alone, before torch is imported."""
+    if not re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", name):
+        raise UsageError(f"--device {name}: expected auto, cpu, cuda, cuda:<number> or mps")
+
+
+def pick_device(name: str) -> torch.device:
     import torch
 
     if name == "auto":

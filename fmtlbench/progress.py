@@ -91,8 +91,7 @@ class Bars(Quiet):
         self.bars.advance(self.round_bar)
         if time.monotonic() - self.shown > 0.2:  # reading a loss is a sync on a GPU
             self.shown = time.monotonic()
-            losses = watch.losses[watch.done - 1].tolist()
-            detail = " ".join(f"{task} {loss:.3f}" for task, loss in zip(watch.tasks, losses))
+            detail = " ".join(f"{task} {loss:.3f}" for task, loss in watch.latest().items())
             self.bars.update(self.round_bar, detail=f"{party.id}: {detail}")
 
     def round_done(self, row, seconds):

@@ -72,10 +72,11 @@ class RunStore:
 
     def _clear(self) -> None:
         """--fresh: what the run left goes, summary first, so that no moment shows a finished run without its rows."""
-        for name in ("summary.json", "cost.json", "metrics.jsonl", "timing.jsonl", "manifest.json", "config.yaml"):
+        rows = ("metrics.jsonl", "timing.jsonl", "repeated.jsonl")
+        for name in ("summary.json", "cost.json", *rows, "manifest.json", "config.yaml"):
             (self.folder / name).unlink(missing_ok=True)
-        for name in ("checkpoint", "predictions", "figures"):
-            shutil.rmtree(self.folder / name, ignore_errors=True)
+        for path in [self.folder / "checkpoint", self.folder / "figures", *self.folder.glob("predictions*")]:
+            shutil.rmtree(path, ignore_errors=True)
 
     @contextmanager
     def writing(self, what: str) -> Iterator[None]:
@@ -124,14 +125,33 @@ class RunStore:
             raise StoreError(f"{path} is damaged: {error}; --fresh starts the run over") from None
 
     def keep_rounds(self, done: int) -> None:
-        """Forget rows of rounds after the first `done`: they will be made again, identically."""
+        """Forget rows of rounds after the first `done`: they will be made again, identically. What they took stays."""
         with self.writing("trim the rows"):
+            sizes = {row["round"]: {key: row[key] for key in ("bytes_up", "bytes_down")} for row in self.rows()}
+            lost = [row for row in self.rows("timing.jsonl") if row["round"] > done]
+            self.set_aside([{**row, **sizes.get(row["round"], {})} for row in lost])
             for name in ("metrics.jsonl", "timing.jsonl"):
                 kept = [row for row in self.rows(name) if row["round"] <= done]
                 text = "".join(json.dumps(row, allow_nan=False) + "\n" for row in kept)
                 path = self.folder / name
                 if path.exists() and path.read_text(encoding="utf-8") != text:
                     write_text(path, text)
+
+    def set_aside(self, rows: list[dict[str, Any]]) -> None:
+        """Keep the timing rows of rounds that are made again in repeated.jsonl, each once."""
+        known = self.repeated()
+        seen = {_identity(row) for row in known}
+        new = [row for row in rows if _identity(row) not in seen]
+        if new:
+            text = "".join(json.dumps(row, allow_nan=False) + "\n" for row in [*known, *new])
+            write_text(self.folder / "repeated.jsonl", text)
+
+    def repeated(self) -> list[dict[str, Any]]:
+        """What was set aside; a damaged file is no reason to stop, it only says what was spent."""
+        try:
+            return self.rows("repeated.jsonl")
+        except StoreError:
+            return []
 
     # -- manifest ----------------------------------------------------------------------------------------------------
 
@@ -141,6 +161,11 @@ class RunStore:
     def write_manifest(self, manifest: dict[str, Any]) -> None:
         with self.writing("write the manifest"):
             write_json(self.folder / "manifest.json", manifest)
+
+
+def _identity(row: dict[str, Any]) -> tuple:
+    """Of a timing row: a round can be cut off in several sessions, and after its row was written."""
+    return row.get("session"), row["round"], row.get("unfinished", False)
 
 
 def read_json(path: Path) -> dict[str, Any] | None:

@@ -6,7 +6,6 @@ one. The previous round's stays until the one after it is complete: a damaged ne
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -16,7 +15,7 @@ from typing import Any
 from safetensors.torch import load_file, save
 
 from ..errors import FmtlbenchError
-from ..files import sync_folder, write_json
+from ..files import sha256_file, sync_folder, write_json
 from .trees import join_tree, split_tree
 
 KEEP = 2
@@ -38,7 +37,7 @@ def save_checkpoint(folder: Path, done: int, states: dict[str, Any]) -> None:
             tensors, skeleton = split_tree(tree)
             file = partial / f"{name}.safetensors"
             save_file(tensors, file)
-            index["states"][name] = {"sha256": _checksum(file), "tree": skeleton}
+            index["states"][name] = {"sha256": sha256_file(file), "tree": skeleton}
         write_json(partial / "index.json", index)
         sync_folder(partial)
         shutil.rmtree(final, ignore_errors=True)
@@ -64,25 +63,20 @@ def available(folder: Path) -> list[int]:
     return sorted(int(path.name[6:]) for path in folder.glob("round-*") if path.name[6:].isdigit())
 
 
-def load_checkpoint(folder: Path, done: int) -> dict[str, Any]:
-    """The states saved after `done` rounds; raises DamagedCheckpoint if any byte differs from what was written."""
+def load_checkpoint(folder: Path, done: int, only: str | None = None) -> dict[str, Any]:
+    """The states saved after `done` rounds; raises DamagedCheckpoint if any byte differs from what was written.
+
+    `only` names a single state to load, where all at once would need too much memory.
+    """
     place = folder / f"round-{done:05d}"
     try:
         index = json.loads((place / "index.json").read_text(encoding="utf-8"))
         states = {}
-        for name, entry in index["states"].items():
-            file = place / f"{name}.safetensors"
-            if _checksum(file) != entry["sha256"]:
+        for name in index["states"] if only is None else [only]:
+            entry, file = index["states"][name], place / f"{name}.safetensors"
+            if sha256_file(file) != entry["sha256"]:
                 raise DamagedCheckpoint(f"{file} is not as it was written (checksum differs)")
             states[name] = join_tree(load_file(file), entry["tree"])
         return states
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DamagedCheckpoint(f"{place} cannot be read: {error}") from None
-
-
-def _checksum(file: Path) -> str:
-    digest = hashlib.sha256()
-    with file.open("rb") as stream:
-        while chunk := stream.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -10,18 +9,19 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..algorithms import Algorithm
 from ..config import RunConfig
+from ..cost.clock import OTHER, stopwatch
 from ..data.batches import batch_count, train_batches
 from ..data.catalog import dataset_for
 from ..data.views import ClientData
 from ..exchange import Owner, Party, TensorSlice
 from ..losses import task_loss
-from ..models.build import build_model
+from ..models.build import build_client_model
 from ..seeds import seed_of, stream
-from ..tasks import TASKS
+from ..tasks import task_specs
 from .evaluate import evaluate
 from .optim import learning_rate, make_optimizer
 from .precision import AMP_TYPES
@@ -46,23 +46,25 @@ class Client:
     ) -> None:
         self.config, self.party, self.data, self.algorithm, self.device = config, party, data, algorithm, device
         self.info = dataset_for(party.dataset, config.data.source)
-        outputs = {task: TASKS[task].outputs(self.info.classes) for task in party.tasks}
-        size = config.data.size[party.dataset]
+        self.specs = task_specs(config, party.dataset)
+        merged = () if config.federation.exchange == "decoders" else ("decoder", *(["head"] * config.heads_travel))
         self.tracks = {
-            name: Track(build_model(config.model, size, outputs, config.seed), config.train, device)
-            for name in algorithm.tracks
+            name: Track(build_client_model(config, party), config.train, device, merged) for name in algorithm.tracks
         }
         self.track = "main"
         self.schedule = algorithm.local_schedule(config.train.local_epochs[party.dataset])
-        weights = config.train.loss_weights or {}
-        self.weights = {task: weights.get(task, TASKS[task].weight) for task in party.tasks}
+        # The tasks of each optimiser step on a batch.
+        one_by_one = config.model.architecture == "tc" and config.train.tc != "joint"
+        self.steps = [(task,) for task in party.tasks] if one_by_one else [party.tasks]
         # An anchor is kept only for methods whose local objective can ask for it.
         self.has_objective = type(algorithm).local_objective is not Algorithm.local_objective
         self.anchor: dict[str, list[Tensor]] = {}
+        self.clock, self.spent = stopwatch(device), {}
+        self.warm = False  # the first batch of a process pays for lazy initialisation and searches of kernels
 
     @property
     def steps_per_round(self) -> int:
-        per_epoch = batch_count(len(self.data.train), self.config.train.batch_size)
+        per_epoch = batch_count(len(self.data.train), self.config.train.batch_size) * len(self.steps)
         return len(self.tracks) * len(self.schedule) * per_epoch
 
     @property
@@ -92,20 +94,34 @@ class Client:
 
     def train(self, index: int, kinds: tuple[str, ...], on_step: Callable | None = None) -> TrainReport:
         """The local epochs of round `index`, in which `kinds` travel."""
-        began = time.perf_counter()
+        self.clock.start()
         if self.has_objective and self.algorithm.installs:
             self.anchor = self.upload(kinds)
         total = self.config.federation.rounds * len(self.schedule)
         results = {}
         for name, track in self.tracks.items():
             self.track = name
+            if self.config.train.optimizer_state == "fresh":
+                track.renew_optimizer()
             with self._randomness("train", index):
                 for epoch, trained in enumerate(self.schedule):
-                    lr = learning_rate(self.config.train, index * len(self.schedule) + epoch, total)
+                    lr = learning_rate(self.config.train, index * len(self.schedule) + epoch, total, len(self.schedule))
                     order = stream(self.config.seed, "order", self.party.id, index, epoch)
                     results[name] = self._epoch(track, track.optimizer, index, trained, lr, order, on_step)
         losses, norm = results[self.algorithm.evaluation_model().track]
-        return TrainReport(losses, norm, time.perf_counter() - began)
+        self.clock.lap(OTHER)
+        spent = self.clock.read()
+        self._book(spent)
+        return TrainReport(losses, norm, sum(spent.values()))
+
+    def _book(self, seconds: dict[str, float]) -> None:
+        for phase, spent in seconds.items():
+            self.spent[phase] = self.spent.get(phase, 0.0) + spent
+
+    def times(self) -> dict[str, float]:
+        """Seconds by phase since this was last asked."""
+        spent, self.spent = self.spent, {}
+        return spent
 
     @contextmanager
     def _randomness(self, *names: object) -> Iterator[None]:
@@ -119,33 +135,38 @@ class Client:
         order: np.random.Generator, on_step: Callable | None = None,
     ) -> tuple[dict[str, float], float | None]:  # fmt: skip
         """The only batch loop there is."""
-        train, tasks, scaler = self.config.train, self.party.tasks, track.scaler
+        train, tasks, amp = self.config.train, self.party.tasks, AMP_TYPES[self.config.train.amp]
         track.model.train()
         for group in optimizer.param_groups:
             group["lr"] = lr
-        flat = track.flat
+        flat, scaler = track.flat, track.scaler
         flat.watch_gradients(trained)
-        amp = AMP_TYPES[train.amp]
-        steps = batch_count(len(self.data.train), train.batch_size)
-        watch = EpochWatch(self.party.id, index, tasks, steps, self.device)
+        batches = batch_count(len(self.data.train), train.batch_size)
+        watch = EpochWatch(self.party.id, index, self.steps, batches, self.device)
+        self.clock.lap(OTHER)
         for batch in train_batches(self.data.train, tasks, train.batch_size, order, train.augment, self.device):
-            with torch.autocast(self.device.type, amp) if amp else nullcontext():
-                raw = track.model(batch["image"])
-            losses = [task_loss(TASKS[task], raw[task], batch[task]) for task in tasks]
-            total = sum(self.weights[task] * loss for task, loss in zip(tasks, losses))
-            if self.has_objective and (extra := self.algorithm.local_objective(self)) is not None:
-                total = total + extra
-            flat.gradient.zero_()
-            scaler.scale(total).backward()
-            scaler.unscale_(optimizer)
-            norm = flat.gradient.norm()
-            watch.step(losses, norm, flat, scaler.is_enabled())
-            if train.clip_norm is not None:
-                flat.gradient *= (train.clip_norm / (norm + 1e-6)).clamp(max=1)
-            scaler.step(optimizer)
-            scaler.update()
-            if on_step is not None:
-                on_step(self.party, watch)
+            self.clock.lap("load" if self.warm else "warmup")
+            for number, learned in enumerate(self.steps):
+                with torch.autocast(self.device.type, amp) if amp else nullcontext():
+                    raw = track.model(batch["image"], learned)
+                losses = [task_loss(self.specs[task], raw[task], batch[task]) for task in learned]
+                total = sum(self.specs[task].weight * loss for task, loss in zip(learned, losses))
+                if self.has_objective and (extra := self.algorithm.local_objective(self)) is not None:
+                    total = total + extra
+                if number == 0 or train.tc != "public":  # the FMTL-Bench code clears once per batch
+                    flat.gradient.zero_()
+                scaler.scale(total).backward()
+                scaler.unscale_(optimizer)
+                norm = flat.gradient.norm()
+                watch.step(losses, norm, flat, scaler.is_enabled())
+                if train.clip_norm is not None:
+                    flat.gradient *= (train.clip_norm / (norm + 1e-6)).clamp(max=1)
+                scaler.step(optimizer)
+                scaler.update()
+                if on_step is not None:
+                    on_step(self.party, watch)
+            self.clock.lap("step" if self.warm else "warmup")
+            self.warm = True
         if scaler.is_enabled() and scaler.get_scale() < 1:
             raise DivergedError(
                 f"client {self.party.id}, round {index + 1}: gradients of {', '.join(tasks)} overflow fp16 at "
@@ -180,19 +201,31 @@ class Client:
 
     def evaluate(self, index: int) -> list[dict[str, Any]]:
         """Scores on every test split the scenario asks for, as plain records."""
+        batch_size = self.config.evaluation.batch_size
+        self.clock.start()
+        with self.scored_model(index) as model:
+            records = evaluate(model, self.party, self.data, self.info, self.specs, batch_size, self.device)
+        self.clock.lap("evaluate")
+        self._book({"evaluate": sum(self.clock.read().values())})  # fine-tuning for it included
+        return records
+
+    @contextmanager
+    def scored_model(self, index: int) -> Iterator[nn.Module]:
+        """The network that is judged after round `index`: the method's choice of track, fine-tuned if it says so."""
         chosen = self.algorithm.evaluation_model()
         track = self.tracks[chosen.track]
-        if chosen.finetune:
-            before, scale = track.snapshot(), track.scaler.state_dict()
-            self.track = chosen.track
-            self._finetune(track, index, chosen.finetune)
-        batch_size = self.config.evaluation.batch_size
-        records = evaluate(track.model, self.party, self.data, self.info, batch_size, self.device)
-        if chosen.finetune:  # on a copy: nothing of it may reach the training
+        if not chosen.finetune:
+            yield track.model
+            return
+        before, scale = track.snapshot(), track.scaler.state_dict()
+        self.track = chosen.track
+        self._finetune(track, index, chosen.finetune)
+        try:
+            yield track.model
+        finally:  # it was a copy: nothing of it may reach the training
             track.restore(*before)
             if track.scaler.is_enabled():
                 track.scaler.load_state_dict(scale)
-        return records
 
     def _finetune(self, track: Track, index: int, schedule: tuple[tuple[str, ...], ...]) -> None:
         """Some epochs at the full learning rate with an optimiser of their own, on the client's training images."""

@@ -13,19 +13,21 @@ from ..data.catalog import DatasetInfo
 from ..data.views import ClientData
 from ..exchange import Party
 from ..metrics import METRICS, Metric
-from ..tasks import TASKS
+from ..tasks import TaskSpec
 
 # A match may lie this many pixels away at least: on tiny images the papers' fraction of the diagonal is less than one
 # pixel, and nothing but the very same pixel would count. No effect at the papers' sizes (5.4 and 8.0 pixels).
 MIN_EDGE_PIXELS = 1.5
 
 
-def make_meter(task: str, info: DatasetInfo, size: tuple[int, int]) -> Metric:
+def make_meter(spec: TaskSpec, info: DatasetInfo, size: tuple[int, int]) -> Metric:
     """The task's primary metric, set up for a dataset and an image size."""
-    name = TASKS[task].metric
+    name = spec.metric
     options = dict(info.metric_options.get(name, {}))
     if name == "miou":
-        options["num_classes"] = info.classes[task]
+        options["num_classes"] = info.classes[spec.name]
+    if name.startswith("edge_loss"):
+        options["positive_weight"] = spec.loss_options["positive"]
     if "max_dist" in options:
         options["max_dist"] = max(options["max_dist"], MIN_EDGE_PIXELS / math.hypot(*size))
     return METRICS[name](**options)
@@ -33,19 +35,21 @@ def make_meter(task: str, info: DatasetInfo, size: tuple[int, int]) -> Metric:
 
 @torch.no_grad()
 def evaluate(
-    model: nn.Module, party: Party, data: ClientData, info: DatasetInfo, batch_size: int, device: torch.device
-) -> list[dict[str, Any]]:
+    model: nn.Module, party: Party, data: ClientData, info: DatasetInfo, specs: dict[str, TaskSpec], batch_size: int,
+    device: torch.device,
+) -> list[dict[str, Any]]:  # fmt: skip
     """One record per (split, task, metric)."""
     model.eval()
     records = []
     for split, view in data.tests.items():
-        meters = {task: make_meter(task, info, view.dataset.size) for task in party.tasks}
+        meters = {task: make_meter(specs[task], info, view.dataset.size) for task in party.tasks}
         for batch in test_batches(view, party.tasks, batch_size, device):
             raw = model(batch["image"])
             for task, meter in meters.items():
-                scored = TASKS[task].decode(raw[task].float()), batch[task]
+                outputs = raw[task].float()
+                scored = outputs if meter.takes_raw else specs[task].decode(outputs)
                 # Meters sum in double precision, which MPS does not have.
-                meter.update(*(t.cpu() if device.type == "mps" else t for t in scored))
+                meter.update(*(t.cpu() if device.type == "mps" else t for t in (scored, batch[task])))
         for task, meter in meters.items():
             records += score_records(party, split, task, meter)
     return records

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from contextlib import contextmanager
 from typing import Any
 
 import torch
 
 from ..algorithms import ALGORITHMS, Algorithm
+from ..algorithms._linear import gram
 from ..config import RunConfig
+from ..cost.clock import OTHER, stopwatch
 from ..data.views import ClientData, parties
 from ..errors import FmtlbenchError
 from ..exchange import Round, Rows
@@ -18,6 +18,7 @@ from ..schema import build
 from ..seeds import stream
 from .client import Client
 from .executor import SerialExecutor
+from .ledger import Ledger
 from .trees import to_device
 
 
@@ -37,7 +38,7 @@ class Federation:
         self.executor = SerialExecutor(
             lambda i: Client(config, self.parties[i], data[i], self.algorithm, device), len(self.parties)
         )
-        self.seconds: dict[str, float] = {}
+        self.clock = stopwatch(device)
         self.common: dict[str, torch.Tensor] = {}  # what a returning client is brought up to date with, [d] by kind
         self.behind: set[int] = set()
 
@@ -53,36 +54,56 @@ class Federation:
         rng = stream(self.config.seed, "participation", index)
         return sorted(rng.choice(count, size=max(1, round(share * count)), replace=False).tolist())
 
-    def round(self, index: int, on_step: Callable | None = None) -> dict[str, Any]:
-        """Run round `index`; returns its row for metrics.jsonl, without scores. Absent clients keep their models."""
-        self.seconds = {}
+    def round(self, index: int, on_step: Callable | None = None, describe: bool = False) -> dict[str, Any]:
+        """Run round `index`; returns its row for metrics.jsonl, without scores. Absent clients keep their models.
+
+        `describe` adds the inner products of the clients' updates, from which they can be drawn.
+        """
+        self.clock.start()
+        self.ledger = Ledger(self.algorithm.billed_copies())
         kinds, present = self.algorithm.shared(index), self.present(index)
-        caught_up = self._catch_up(present)
+        self._catch_up(present)
         before = self._gather(present, kinds)
-        with self._phase("train"):
+        with self.clock.phase("train"):
             reports = self.executor.call(present, "train", index, kinds, on_step)
-        with self._phase("upload"):
+        with self.clock.phase("upload"):
             after = self._gather(present, kinds)
             rows = {kind: self._rows(present, kind, before[kind], after[kind]) for kind in kinds}
-        with self._phase("aggregate"), torch.no_grad():
+            self._book("up", rows, after)
+        with self.clock.phase("aggregate"), torch.no_grad():
             new = self.algorithm.aggregate(Round(index, tuple(self.parties), **rows)) if kinds else {}
-        with self._phase("download"):
+        with self.clock.phase("download"):
             self._scatter(rows, new)
             self._remember(new, present)
         ids = [self.parties[i].id for i in present]
-        size = torch.float32.itemsize
         return {
             "round": index + 1,
             **({"present": ids} if len(present) < len(self.parties) else {}),
             "losses": {name: r.losses for name, r in zip(ids, reports)},
             "grad_norm": {name: r.grad_norm for name, r in zip(ids, reports)},
-            "bytes_up": sum(r.after.numel() for r in rows.values()) * size,
-            "bytes_down": (caught_up + sum(value.numel() for value in new.values())) * size,
+            "bytes_up": self.ledger.total("up"),
+            "bytes_down": self.ledger.total("down"),
+            "ledger": self.ledger.clients,
             "algorithm": self.algorithm.diagnostics(),
+            **({"updates": self._describe(rows)} if describe and rows else {}),
         }
 
+    def _describe(self, rows: dict[str, Rows]) -> dict[str, Any]:
+        return {
+            kind: {
+                "owners": [[self.parties[o.client].id, o.task] for o in r.owners],
+                "gram": gram(r.after, r.before).tolist(),
+            }
+            for kind, r in rows.items()
+        }
+
+    def _book(self, direction: str, rows: dict[str, Rows], values: dict[str, torch.Tensor]) -> None:
+        for kind, matrix in values.items():
+            for owner, row in zip(rows[kind].owners, matrix):
+                self.ledger.book(self.parties[owner.client].id, direction, kind, [row])
+
     def evaluate(self, index: int) -> list[dict[str, Any]]:
-        with self._phase("evaluate"):
+        with self.clock.phase("evaluate"):
             everybody = self.executor.call(range(len(self.parties)), "evaluate", index)
         return [record for records in everybody for record in records]
 
@@ -101,16 +122,19 @@ class Federation:
             self._check_reply(kind, values, rows)
             for owner, value in zip(rows[kind].owners, values):
                 replies.setdefault(owner.client, {}).setdefault(kind, []).append(value)
+        self._book("down", rows, new)
         self.executor.send("download", replies)
 
-    def _catch_up(self, present: list[int]) -> int:
-        """Send the common model to clients that missed a round; the number of values sent."""
+    def _catch_up(self, present: list[int]) -> None:
+        """Send the common model to clients that missed a round."""
         returning = self.behind.intersection(present)
-        copies = {i: {"encoder": 1, "decoder": len(self.parties[i].tasks)} for i in returning}
+        copies = {i: {"encoder": 1, "decoder": self.parties[i].decoders} for i in returning}
         replies = {i: {kind: [row] * copies[i][kind] for kind, row in self.common.items()} for i in sorted(returning)}
         self.executor.send("download", replies)
         self.behind -= returning
-        return sum(row.numel() for reply in replies.values() for rows in reply.values() for row in rows)
+        for i, reply in replies.items():
+            for kind, sent in reply.items():
+                self.ledger.book(self.parties[i].id, "down", kind, sent)
 
     def _remember(self, new: dict[str, torch.Tensor], present: list[int]) -> None:
         absent = set(range(len(self.parties))).difference(present)
@@ -128,11 +152,21 @@ class Federation:
             came = tuple(values.shape) if isinstance(values, torch.Tensor) else type(values).__name__
             raise FmtlbenchError(f"{who} returned {came} for {kind!r}, expected a tensor of shape {expected}")
 
-    @contextmanager
-    def _phase(self, name: str):
-        began = time.perf_counter()
-        yield
-        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - began
+    def timing(self) -> dict[str, Any]:
+        """Where the time since the round began went: seconds by phase, and by client and phase. Asked once a round."""
+        self.clock.lap(OTHER)
+        server = self.clock.read()
+        clients = {p.id: t for p, t in zip(self.parties, self.executor.call(range(len(self.parties)), "times"))}
+        seconds: dict[str, float] = {}
+        for times in clients.values():
+            for phase in ("load", "step", "warmup"):
+                if phase in times:
+                    seconds[phase] = seconds.get(phase, 0.0) + times[phase]
+        # Between the batches of a training, and between the phases of a round.
+        rest = server.pop("train", 0.0) - sum(seconds.values())
+        seconds |= {phase: spent for phase, spent in server.items() if phase != OTHER}
+        seconds[OTHER] = max(0.0, server.get(OTHER, 0.0) + rest)
+        return {"seconds": seconds, "clients": {name: times for name, times in clients.items() if times}}
 
     def state(self) -> dict[str, Any]:
         """Everything a resumed run needs, by checkpoint file."""

@@ -17,11 +17,13 @@ def make_optimizer(config: TrainConfig, parameters: list[nn.Parameter], device: 
     if config.optimizer == "sgd":
         return torch.optim.SGD(parameters, momentum=0.9, fused=fused, **common)
     kind = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}[config.optimizer]
-    return kind(parameters, betas=config.betas, fused=fused, **common)
+    return kind(parameters, betas=config.betas, amsgrad=config.amsgrad, fused=fused, **common)
 
 
-def learning_rate(config: TrainConfig, epoch: int, epochs: int) -> float:
-    """Cosine decay over all local epochs of the run; the first `warmup_epochs` of them rise linearly instead."""
+def learning_rate(config: TrainConfig, epoch: int, epochs: int, per_round: int = 1) -> float:
+    """Cosine decay over all local epochs of the run, or a factor per round; the warm-up rises linearly instead."""
     if epoch < config.warmup_epochs:
         return config.warmup_lr + (config.lr - config.warmup_lr) * epoch / config.warmup_epochs
+    if config.schedule == "exponential":
+        return max(config.lr * config.decay ** (epoch // per_round), config.min_lr)
     return config.min_lr + 0.5 * (config.lr - config.min_lr) * (1 + math.cos(math.pi * epoch / epochs))

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from ..config import RunConfig
-from ..data.open import open_split
+from ..cost.bill import make_bill
+from ..cost.compute import flops_of, parameters_of
+from ..cost.energy import EnergyChoice
+from ..cost.meter import RunMeter
+from ..data.open import open_datasets
 from ..data.views import client_data
 from ..errors import FmtlbenchError
-from ..manifest import session
+from ..manifest import session, versions
+from ..models.weights import check_weights, weights_identity
 from ..progress import Quiet
 from ..result import RunResult
 from ..store import RunStore, StoreError
@@ -27,51 +30,56 @@ from .trivial import best_constant
 
 
 def execute(
-    config: RunConfig, device: torch.device, out: Path, data_root: Path | None, fresh: bool, progress: Quiet
-) -> RunResult:
+    config: RunConfig, device: torch.device, out: Path, data_root: Path | None, fresh: bool, progress: Quiet,
+    energy: EnergyChoice,
+) -> RunResult:  # fmt: skip
     """Run, resume or just show: whatever the folder of this config asks for."""
     store = RunStore(out, config)
     if not fresh and (summary := store.summary()) is not None:
         return RunResult(store.folder, summary, reused=True)
     check_amp(config.train.amp, device)
     store.check()
-    with _settings(config, device):
-        # Everything that can refuse does so before the run folder is touched.
+    with _settings(config, device), RunMeter(energy, device, progress.note) as meter:
+        # Everything that can refuse does so before the run folder is touched; weights first, data may take long.
+        for note in check_weights(config.model, next(iter(config.data.size.values()))):
+            progress.note(note)
         datasets = open_datasets(config, data_root, progress)
         federation = Federation(config, client_data(config, datasets), device)
         with store.opened(fresh):
-            return _run(store, federation, datasets, device, progress)
+            return _run(store, federation, datasets, device, progress, meter)
 
 
-def _run(store: RunStore, federation: Federation, datasets: dict, device: torch.device, progress: Quiet) -> RunResult:
+def _run(
+    store: RunStore, federation: Federation, datasets: dict, device: torch.device, progress: Quiet, meter: RunMeter
+) -> RunResult:
     config = store.config
     done = _resume(store, federation, progress)
     fingerprints = {f"{domain}/{split}": d.fingerprint for (domain, split), d in datasets.items()}
     _write_manifest(store, device, done, fingerprints, progress)
+    meter.begin(store.rows("timing.jsonl"))
     progress.begin(config.federation.rounds, done, sum(c.steps_per_round for c in federation.clients))
     try:
         told: set[str] = set()
         for index in range(done, config.federation.rounds):
-            row = _one_round(store, federation, index, progress)
+            with _kept_if_cut_off(store, meter, index + 1):
+                row = _one_round(store, federation, index, progress, meter)
             for note in set(row.get("notes", ())) - told:
                 told.add(note)
                 progress.note(f"{federation.algorithm.name}, round {row['round']}: {note}")
     finally:
         progress.end()
-    return _finish(store, federation, fingerprints)
+    return _finish(store, federation, fingerprints, meter)
 
 
-def open_datasets(config: RunConfig, data_root: Path | None, progress: Quiet) -> dict[tuple[str, str], Any]:
-    opened = {}
-    for domain in dict.fromkeys(spec.dataset for spec in config.scenario.parties()):
-        for split in ("train", "test"):
-            tell = partial(progress.preparing, f"{domain} {split} data")
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                opened[domain, split] = open_split(config.data, domain, split, data_root, tell)
-            for warning in caught:
-                progress.note(str(warning.message))
-    return opened
+@contextmanager
+def _kept_if_cut_off(store: RunStore, meter: RunMeter, number: int) -> Iterator[None]:
+    """A round that fails or is interrupted has cost something all the same."""
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):  # a full disk, which the error on its way already tells
+            store.set_aside([meter.unfinished(number)])
+        raise
 
 
 def _resume(store: RunStore, federation: Federation, progress: Quiet) -> int:
@@ -98,7 +106,10 @@ def _write_manifest(store: RunStore, device, done: int, fingerprints: dict[str, 
     manifest = store.manifest() if done else None
     now = session(str(device), done + 1)
     if manifest is None:
-        manifest = {"config_hash": store.config.hash(), "data": fingerprints, "sessions": []}
+        manifest = {
+            "config_hash": store.config.hash(), "data": fingerprints, "weights": weights_identity(store.config.model),
+            "sessions": [],
+        }  # fmt: skip
     for name, fingerprint in manifest["data"].items():
         if fingerprints.get(name) != fingerprint:
             raise FmtlbenchError(f"{name} has changed since this run began; --fresh starts it over on the new data")
@@ -111,26 +122,29 @@ def _write_manifest(store: RunStore, device, done: int, fingerprints: dict[str, 
     store.write_manifest(manifest)
 
 
-def _one_round(store: RunStore, federation: Federation, index: int, progress: Quiet) -> dict[str, Any]:
+def _one_round(store: RunStore, federation: Federation, index: int, progress: Quiet, meter: RunMeter) -> dict[str, Any]:
     config = store.config
-    row = federation.round(index, progress.step)
+    last = index + 1 == config.federation.rounds
+    scored = last or (index + 1) % config.evaluation.every == 0
+    row = federation.round(index, progress.step, describe=scored)
     if notes := federation.algorithm.notes():
         row["notes"] = notes
-    last = index + 1 == config.federation.rounds
-    if last or (index + 1) % config.evaluation.every == 0:
+    if scored:
         row["scores"] = federation.evaluate(index)
-    store.append(row, {"round": index + 1, "seconds": federation.seconds})
+    timing = meter.row({"round": index + 1, **federation.timing()})
+    store.append(row, timing)
     if last or (index + 1) % config.checkpoint_every == 0:
         began = time.perf_counter()
         with store.writing("save a checkpoint"):
             save_checkpoint(store.checkpoints, index + 1, federation.state())
-        federation.seconds["checkpoint"] = time.perf_counter() - began
-    progress.round_done(row, federation.seconds)
+        meter.carry("checkpoint", time.perf_counter() - began)
+    progress.round_done(row, timing["seconds"])
     return row
 
 
-def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str]) -> RunResult:
+def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str], meter: RunMeter) -> RunResult:
     """summary.json holds what the config decides, cost.json what it took."""
+    tail = meter.tail()  # what follows is reckoning, not the run's
     config, rows = store.config, store.rows()
     scores = rows[-1]["scores"]
     clients = {client.party.id: client for client in federation.clients}
@@ -146,7 +160,7 @@ def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str
                 record["split"] if record["split"] == "global" else client.party.id,
             )
             if key not in trivial:
-                trivial[key] = best_constant(record["task"], client.info, view)
+                trivial[key] = best_constant(client.specs[record["task"]], client.info, view)
             record["trivial"] = trivial[key]
     summary = {
         "algorithm": config.algorithm.name,
@@ -160,6 +174,16 @@ def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str
         "rounds": config.federation.rounds,
         "device": config.device,
         "config_hash": config.hash(),
+        "setting": config.setting(),
+        "setting_text": {
+            "architecture": config.model.architecture, "backbone": config.model.backbone,
+            "pretrained": config.model.pretrained, "exchange": config.federation.exchange,
+            "participation": config.federation.participation,
+            "size": {domain: list(size) for domain, size in config.data.size.items()},
+            "scenario_parameters": dict(getattr(config.scenario, "parameters", {})),
+        },
+        "numerics": config.numerics,
+        "versions": versions(),
         "data_fingerprints": fingerprints,
         "clients": [
             {"id": c.party.id, "dataset": c.party.dataset, "tasks": list(c.party.tasks), "samples": c.party.samples,
@@ -170,11 +194,10 @@ def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str
         "bytes_down": sum(row["bytes_down"] for row in rows),
         "scores": scores,
     }  # fmt: skip
-    phases: dict[str, float] = {}
-    for row in store.rows("timing.jsonl"):
-        for name, seconds in row["seconds"].items():
-            phases[name] = phases.get(name, 0.0) + seconds
-    store.write_summary(summary, {"seconds": phases, "seconds_total": sum(phases.values())})
+    sizes = {"parameters": parameters_of(federation.clients), "flops": flops_of(federation.clients)}
+    traffic = summary["bytes_up"], summary["bytes_down"]
+    bill = make_bill(store.rows("timing.jsonl"), store.repeated(), tail, *traffic)
+    store.write_summary(summary, {**bill, **sizes})
     return RunResult(store.folder, summary, reused=False)
 
 

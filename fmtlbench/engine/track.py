@@ -15,11 +15,17 @@ from .optim import make_optimizer
 class Track:
     """One model of a client and everything its training carries from round to round."""
 
-    def __init__(self, model: nn.Module, train: TrainConfig, device: torch.device) -> None:
-        self.model = model.to(device)
-        self.flat = FlatModel(self.model)
-        self.optimizer = make_optimizer(train, self.flat.parameters, device)
+    def __init__(
+        self, model: nn.Module, train: TrainConfig, device: torch.device, merged: tuple[str, ...] = ()
+    ) -> None:
+        self.model, self.train, self.device = model.to(device), train, device
+        self.flat = FlatModel(self.model, merged)
+        self.renew_optimizer()
         self.scaler = torch.amp.GradScaler(device.type, enabled=train.amp == "fp16")
+
+    def renew_optimizer(self) -> None:
+        """Forget what the optimiser has learned of the gradients."""
+        self.optimizer = make_optimizer(self.train, self.flat.parameters, self.device)
 
     def buffers(self) -> dict[str, torch.Tensor]:
         """Running statistics. Attention masks and index tables are rebuilt with the model, so they are not kept."""

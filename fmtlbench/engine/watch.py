@@ -16,26 +16,36 @@ class DivergedError(FmtlbenchError):
 class EpochWatch:
     """One epoch of one client. On a CPU every step is looked at; on a GPU the epoch is, to spare a sync per step."""
 
-    def __init__(self, client: str, round_index: int, tasks: tuple[str, ...], steps: int, device: torch.device) -> None:
-        self.client, self.round, self.tasks = client, round_index, tasks
-        self.losses = torch.zeros(steps, len(tasks), device=device)
-        self.norms = torch.zeros(steps, device=device)
+    def __init__(
+        self, client: str, round_index: int, steps: list[tuple[str, ...]], batches: int, device: torch.device
+    ) -> None:
+        """`steps` are the tasks of each optimiser step on a batch; together they are all tasks."""
+        self.client, self.round, self.steps = client, round_index, steps
+        self.tasks = tuple(task for step in steps for task in step)
+        self.columns = [slice(self.tasks.index(step[0]), self.tasks.index(step[-1]) + 1) for step in steps]
+        self.losses = torch.zeros(batches * len(steps), len(self.tasks), device=device)  # 0: not of this step
+        self.norms = torch.zeros(len(self.losses), device=device)
         self.each_step = device.type == "cpu"
         self.done = 0
 
     def step(self, losses: list[Tensor], norm: Tensor, flat: FlatModel, scaled: bool) -> None:
         """Book one step. `scaled`: infinite gradients are the loss scaler's business, which skips them."""
-        self.losses[self.done] = torch.stack(losses).detach()
+        self.losses[self.done, self.columns[self.done % len(self.steps)]] = torch.stack(losses).detach()
         self.norms[self.done] = norm
         self.done += 1
         if self.each_step:
             self._check(self.done - 1, self.done, flat, scaled)
 
+    def latest(self) -> dict[str, float]:
+        """The losses of the last step."""
+        step = (self.done - 1) % len(self.steps)
+        return dict(zip(self.steps[step], self.losses[self.done - 1, self.columns[step]].tolist()))
+
     def finish(self, flat: FlatModel, scaled: bool) -> tuple[dict[str, float], float | None]:
         """(mean loss by task, mean gradient norm) of the epoch; no norm if the loss scaler skipped every step."""
         if not self.each_step:
             self._check(0, self.done, flat, scaled)
-        means = self.losses[: self.done].cpu().double().mean(0).tolist()
+        means = (self.losses[: self.done].cpu().double().mean(0) * len(self.steps)).tolist()
         norms = self.norms[: self.done].cpu()
         norms = norms[norms.isfinite()]
         return dict(zip(self.tasks, means)), norms.double().mean().item() if len(norms) else None
@@ -61,8 +71,7 @@ class EpochWatch:
 
 def _tasks_with_bad_gradients(flat: FlatModel) -> list[str]:
     bad = []
-    for task in flat.model.decoders:
-        parts = [*flat.model.decoders[task].parameters(), *flat.model.heads[task].parameters()]
-        if any(p.grad is not None and not p.grad.isfinite().all() for p in parts):
+    for _, task, module in flat.model.parts():
+        if task is not None and any(p.grad is not None and not p.grad.isfinite().all() for p in module.parameters()):
             bad.append(task)
-    return bad
+    return list(dict.fromkeys(bad))

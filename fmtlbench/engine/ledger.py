@@ -1,0 +1,26 @@
+"""Who sent how many bytes of what: booked from the very tensors that cross the server boundary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from torch import Tensor
+
+
+class Ledger:
+    """One round's traffic by client, direction and kind of block.
+
+    `copies`: how often a row counts, for a method whose protocol moves more than what our server needs.
+    """
+
+    def __init__(self, copies: int = 1) -> None:
+        self.copies = copies
+        self.clients: dict[str, dict[str, dict[str, int]]] = {}
+
+    def book(self, client: str, direction: str, kind: str, rows: Iterable[Tensor]) -> None:
+        size = self.copies * sum(row.numel() * row.element_size() for row in rows)
+        kinds = self.clients.setdefault(client, {"up": {}, "down": {}})[direction]
+        kinds[kind] = kinds.get(kind, 0) + size
+
+    def total(self, direction: str) -> int:
+        return sum(sum(entry[direction].values()) for entry in self.clients.values())

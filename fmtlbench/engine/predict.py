@@ -1,0 +1,150 @@
+"""What the networks of stored runs predict: as files, and as rows of a panel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..data.catalog import dataset_for
+from ..data.views import View
+from ..errors import UsageError, unknown
+from ..exchange import Party
+from ..files import write_json
+from ..predictions.panel import PanelRow
+from ..predictions.write import ABOUT, replaced_folder, write_prediction
+from ..progress import Quiet
+from ..schema import plain
+from ..store import read_json
+from .stored import StoredRun, seen
+
+
+def predict_run(folder: Path, data_root: Path | None, device: torch.device, progress: Quiet) -> list[Path]:
+    """All predictions of a finished run, for every split it is judged on, into its folder; what is there is kept."""
+    run = StoredRun(folder)
+    targets = {split: split_folder(folder, split) for split in run.config.scenario.evaluation}
+    missing = {split: target for split, target in targets.items() if not _is_complete(run, target)}
+    if missing:
+        run.open(data_root, device, progress)
+    for split, target in missing.items():
+        save_predictions(run, target, split)
+    return list(targets.values())
+
+
+def split_folder(run: Path, split: str) -> Path:
+    """Where a run keeps its predictions for a split."""
+    return run / ("predictions" if split == "global" else f"predictions-{split}")
+
+
+def _is_complete(run: StoredRun, folder: Path) -> bool:
+    about = read_json(folder / ABOUT) or {}
+    return about.get("complete") is True and (about.get("run"), about.get("round")) == (run.name, run.done)
+
+
+def save_predictions(
+    run: StoredRun, folder: Path, split: str = "global", clients: Sequence[str] | None = None,
+    tasks: Sequence[str] | None = None, images: Sequence[int] | None = None, limit: int | None = None,
+) -> Path:  # fmt: skip
+    """Write the predictions of an opened run to `folder`, which is replaced as a whole."""
+    chosen = choose(run, clients, tasks)
+    places = {party.id: pick_places(run.view(party, split), images, limit) for party, _ in chosen}
+    about: dict[str, Any] = {
+        "algorithm": run.config.algorithm.name, "scenario": run.config.scenario.name, "seed": run.config.seed,
+        "run": run.name, "round": run.done, "rounds": run.rounds, "split": split,
+        "complete": not any((clients, tasks, images, limit)), "clients": {},
+    }  # fmt: skip
+    with replaced_folder(folder) as partial:
+        for party, wanted in chosen:
+            names = class_names(run, party)
+            for task in wanted:
+                (partial / party.id / task).mkdir(parents=True)
+            for count, prediction in enumerate(run.predictions(party, split, wanted, places[party.id]), 1):
+                for task, value in prediction.values.items():
+                    write_prediction(partial / party.id / task, task, prediction.image, value, names)
+                run.progress.preparing(f"predictions of {party.id}", count, len(places[party.id]))
+            about["clients"][party.id] = {"tasks": list(wanted), "images": len(places[party.id])}
+        write_json(partial / ABOUT, about)
+    return folder
+
+
+def panel_rows(
+    runs: Sequence[StoredRun], split: str = "global", clients: Sequence[str] | None = None,
+    tasks: Sequence[str] | None = None, images: Sequence[int] | None = None, limit: int | None = None,
+) -> list[PanelRow]:  # fmt: skip
+    """What a panel shows of opened runs: a row per client, task and image."""
+    rows = []
+    for party, wanted in choose(runs[0], clients, tasks):
+        view = runs[0].view(party, split)
+        for run in runs[1:]:
+            other = run.view(run.parties[party.index], split)
+            same = np.array_equal(view.indices, other.indices)
+            if not same or view.dataset.fingerprint != other.dataset.fingerprint:
+                raise UsageError(f"{run.folder}: judges {party.id} on other {split} images than {runs[0].folder}")
+        places = pick_places(view, images, limit)
+        said = [list(run.predictions(run.parties[party.index], split, wanted, places)) for run in runs]
+        names = class_names(runs[0], party)
+        for task in wanted:
+            for of_image in zip(*said):
+                truth = seen(view.dataset, of_image[0].index, ("image", task))
+                values = [_as_label(task, prediction.values[task]) for prediction in of_image]
+                rows.append(PanelRow(party.id, task, of_image[0].image, truth, values, names.get(task)))
+    return rows
+
+
+def check_comparable(runs: Sequence[StoredRun]) -> None:
+    """Runs in one panel share scenario and data."""
+
+    def shared(run: StoredRun) -> dict[str, Any]:
+        config = plain(run.config)
+        scenario = {key: value for key, value in config["scenario"].items() if key not in ("description", "paper")}
+        return {"scenario": scenario, "data": config["data"]["source"], "image size": config["data"]["size"]}
+
+    first = shared(runs[0])
+    for run in runs[1:]:
+        for what, value in shared(run).items():
+            if value != first[what]:
+                raise UsageError(f"{run.folder}: another {what} than {runs[0].folder}; a panel needs the same")
+
+
+def choose(
+    run: StoredRun, clients: Sequence[str] | None, tasks: Sequence[str] | None
+) -> list[tuple[Party, tuple[str, ...]]]:
+    """The asked clients with those of the asked tasks that they have."""
+    known = {party.id: party for party in run.parties}
+    for name in clients or ():
+        if name not in known:
+            raise unknown("client", name, known, "--clients")
+    offered = {task for party in known.values() for task in party.tasks}
+    for name in tasks or ():
+        if name not in offered:
+            raise unknown("task", name, offered, "--tasks")
+    chosen = [
+        (party, tuple(task for task in party.tasks if tasks is None or task in tasks))
+        for party in run.parties
+        if clients is None or party.id in clients
+    ]
+    chosen = [(party, wanted) for party, wanted in chosen if wanted]
+    if not chosen:
+        raise UsageError(
+            f"--tasks {','.join(tasks or ())}: none of the clients {', '.join(clients or ())} has any of them"
+        )
+    return chosen
+
+
+def pick_places(view: View, images: Sequence[int] | None, limit: int | None) -> list[int]:
+    """Places in the view: the asked ones, or the first `limit`, or all."""
+    for place in images or ():
+        if not 0 <= place < len(view):
+            raise UsageError(f"--images {place}: expected numbers from 0 to {len(view) - 1}")
+    return list(range(len(view))[:limit]) if images is None else list(images)
+
+
+def class_names(run: StoredRun, party: Party) -> dict[str, tuple[str, ...]]:
+    return dataset_for(party.dataset, run.config.data.source).class_names
+
+
+def _as_label(task: str, value: np.ndarray) -> np.ndarray:
+    return np.moveaxis(value, 0, -1) if task == "normals" else value

@@ -1,0 +1,1 @@
+"""What networks predict, as files and as pictures."""

@@ -1,0 +1,72 @@
+"""The qualitative panel: a row per image and task, with the input, the ground truth and one column per run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .colours import TITLES, class_colours, draw
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+CELL = 1.35  # inches, the width of a picture
+MARGIN, HEAD, LINE = 0.28, 0.24, 0.13  # left, above, and there for a further line
+GAP, SPACE = 0.12, 0.03  # between groups of rows, between pictures
+
+
+@dataclass(frozen=True)
+class PanelRow:
+    """One task of one image: what is there, and what each run says."""
+
+    client: str
+    task: str
+    image: str
+    truth: dict[str, np.ndarray]  # 'image' and the task
+    predictions: list[np.ndarray]  # like the label; of sal and edge probabilities
+    class_names: tuple[str, ...] | None
+
+
+def draw_panel(rows: Sequence[PanelRow], titles: Sequence[str]) -> Figure:
+    """One figure of all rows; a client's rows of one task stand together and share the colours of depth."""
+    from matplotlib.figure import Figure
+
+    groups = [list(group) for _, group in groupby(rows, key=lambda row: (row.client, row.task))]
+    heights = [[CELL * row.truth["image"].shape[0] / row.truth["image"].shape[1] for row in group] for group in groups]
+    columns = ["input", "ground truth", *map(_fitting, titles)]
+    head = HEAD + LINE * max(title.count("\n") for title in columns)
+    width = MARGIN + len(columns) * (CELL + SPACE) + SPACE
+    total = head + SPACE + sum(GAP + sum(h + SPACE for h in group) for group in heights) - GAP
+    figure = Figure(figsize=(width, total), dpi=200, facecolor="white")
+    top = total - head
+    for k, title in enumerate(columns):
+        middle = (MARGIN + k * (CELL + SPACE) + CELL / 2) / width
+        figure.text(middle, (top + 0.05) / total, title, fontsize=7.5, ha="center", va="bottom")
+    for group, high in zip(groups, heights):
+        names, task = group[0].class_names, group[0].task
+        tables = {task: class_colours(len(names), names)} if names else {}
+        deepest = max(float(row.truth[task].max()) for row in group) if task == "depth" else 1.0
+        bottom = top - sum(h + SPACE for h in high) + SPACE
+        label = f"{group[0].client}\n{TITLES[task]}"
+        figure.text(
+            0.5 * MARGIN / width, (top + bottom) / 2 / total, label, fontsize=6, rotation=90, ha="center", va="center"
+        )
+        for row, h in zip(group, high):
+            shown = [("image", row.truth["image"]), (task, row.truth[task]), *((task, p) for p in row.predictions)]
+            for k, (key, value) in enumerate(shown):
+                left = MARGIN + k * (CELL + SPACE)
+                axis = figure.add_axes((left / width, (top - h) / total, CELL / width, h / total))
+                axis.set_axis_off()
+                draw(axis, key, value, tables, deepest)
+            top -= h + SPACE
+        top -= GAP
+    return figure
+
+
+def _fitting(title: str) -> str:
+    """Long names break before their options."""
+    return title if len(title) <= 24 else title.replace(" (", "\n(", 1)

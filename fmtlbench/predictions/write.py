@@ -1,0 +1,104 @@
+"""Predictions as files that `fmtlbench evaluate` reads: <client>/<task>/<image id>.png, and .npy for depth.
+
+semseg and human_parts: class numbers in a PNG with a palette, so that viewers show colours and readers get numbers.
+normals: 8-bit (n + 1) · 127.5. sal and edge: 8-bit probability · 255. depth: float32 metres as NPY, and beside it a
+PNG in colours from 0 to DEEPEST metres, which is only to look at.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from ..data.cache_folder import sweep
+from ..errors import FmtlbenchError, UsageError
+from ..files import sync_folder
+from .colours import class_colours, depth_picture
+
+ABOUT = "predictions.json"  # in every folder of predictions: which run, round and split
+DEEPEST = 10.0
+
+
+def write_prediction(
+    folder: Path, task: str, name: str, value: np.ndarray, class_names: dict[str, tuple[str, ...]]
+) -> None:
+    """One image's prediction, as the task's metric takes it, into `folder`.
+
+    Args:
+        folder: of this client and task.
+        task: decides the format.
+        name: the image's id.
+        value: [H, W] class numbers, probabilities or metres; normals [3, H, W].
+        class_names: of the dataset, by task.
+    """
+    from PIL import Image
+
+    file = folder / f"{name}.png"
+    if task in class_names:
+        picture = Image.fromarray(value.astype(np.uint8), mode="P")
+        table = class_colours(len(class_names[task]), class_names[task])
+        picture.putpalette(np.rint(255 * table[:-1]).astype(np.uint8).tobytes())
+        picture.save(file)
+    elif task == "normals":
+        Image.fromarray(_bytes((np.moveaxis(value, 0, -1) + 1) * 127.5)).save(file)
+    elif task == "depth":
+        np.save(folder / f"{name}.npy", value.astype(np.float32))
+        Image.fromarray(depth_picture(value, DEEPEST)).save(file)
+    else:
+        Image.fromarray(_bytes(value * 255)).save(file)
+
+
+def _bytes(value: np.ndarray) -> np.ndarray:
+    return np.clip(np.rint(value), 0, 255).astype(np.uint8)
+
+
+def check_replaceable(folder: Path) -> None:
+    """A folder that holds anything but predictions is not ours to replace."""
+    if folder.is_dir():
+        if any(folder.iterdir()) and not (folder / ABOUT).is_file():
+            raise UsageError(f"{folder}: holds other files than predictions; choose an empty or a new folder")
+    elif folder.exists():
+        raise UsageError(f"{folder}: a file, expected a folder")
+
+
+@contextmanager
+def replaced_folder(folder: Path) -> Iterator[Path]:
+    """A temporary sibling to fill, which then takes the place of `folder`: all of the old one stays, or all goes."""
+    partial, old = (folder.with_name(f".{folder.name}.{os.getpid()}.{word}") for word in ("partial", "old"))
+    try:
+        _tidy(folder)
+        check_replaceable(folder)
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        yield partial
+        sync_folder(partial)
+        if folder.exists():
+            folder.rename(old)
+        try:
+            partial.rename(folder)
+        except OSError:
+            if old.exists():
+                old.rename(folder)
+            raise
+        sync_folder(folder.parent)
+    except OSError as error:
+        raise FmtlbenchError(f"could not write predictions to {folder}: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+        if folder.exists():
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def _tidy(folder: Path) -> None:
+    """What a process that was killed has left: between its two renames the old predictions had no name of theirs."""
+    left = sorted(folder.parent.glob(f".{folder.name}.*.old"))
+    if left and not folder.exists():
+        left.pop().rename(folder)
+    for path in left:
+        shutil.rmtree(path, ignore_errors=True)
+    sweep(folder.parent, f".{folder.name}.*.partial")

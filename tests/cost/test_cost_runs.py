@@ -1,0 +1,240 @@
+"""Whole runs with faked sensors: what they leave, that they go on whatever the sensors do, that resuming adds up."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+from fake_sensors import FakeTracker
+from interrupt import after
+
+from fmtlbench.cli import main
+from fmtlbench.cost import meter as meter_module
+from fmtlbench.engine import client
+from fmtlbench.progress import Quiet
+
+DETERMINISTIC = ("metrics.jsonl", "summary.json", "config.yaml")
+PHASES = {"load", "step", "warmup", "upload", "aggregate", "download", "evaluate", "checkpoint", "other"}
+
+
+class Notes(Quiet):
+    def __init__(self):
+        self.told = []
+
+    def note(self, message):
+        self.told.append(message)
+
+
+@pytest.fixture
+def sensors(monkeypatch):
+    monkeypatch.setattr(meter_module, "Tracker", FakeTracker)
+
+
+def read(result, name="cost.json"):
+    text = (result.folder / name).read_text()
+    return json.loads(text) if name.endswith(".json") else [json.loads(line) for line in text.splitlines()]
+
+
+def same_bytes(one, two):
+    return all((one.folder / n).read_bytes() == (two.folder / n).read_bytes() for n in DETERMINISTIC)
+
+
+def test_what_a_run_leaves(tiny_run, sensors, tmp_path):
+    result = tiny_run(energy=True, country="FRA")
+    cost, rows = read(result), read(result, "timing.jsonl")
+    assert set(cost["seconds"]) == PHASES and cost["seconds_total"] == pytest.approx(sum(cost["seconds"].values()))
+    assert cost["setup_seconds"] > 0 and cost["repeated"] is None
+    assert cost["spent"]["seconds"] == pytest.approx(cost["seconds_total"] + cost["setup_seconds"])
+    energy = cost["energy"]
+    assert energy["kwh"] == pytest.approx(4 * 0.00125)  # three rounds and the last checkpoint
+    assert energy["co2e_g"] == pytest.approx(energy["kwh"] * 400)
+    assert energy["source"] == "estimated" and energy["measured_share"] == pytest.approx(0.8)
+    assert {part: entry["source"] for part, entry in energy["parts"].items()} == {"cpu": "measured", "ram": "estimated"}
+    assert (energy["country"], energy["region"], energy["g_per_kwh"], energy["reason"]) == ("FRA", None, 400.0, None)
+    assert [row["energy"]["kwh"] for row in rows] == pytest.approx([0.00125, 0.0025, 0.00375])
+    assert (cost["bytes_up"], cost["bytes_down"]) == (result.summary["bytes_up"], result.summary["bytes_down"])
+    assert cost["parameters"] == {c["id"]: c["parameters"] for c in result.summary["clients"]}
+    assert cost["memory"]["process"] > 10**7 and cost["memory"]["device"] is None
+    for client_id, flops in cost["flops"].items():
+        assert 2 * flops["forward"] < flops["train"] < 3.5 * flops["forward"], client_id
+    assert same_bytes(result, tiny_run(out=tmp_path / "off"))  # measuring moves no number, nor the place the hash
+
+
+def test_time_is_booked_to_clients_and_the_first_batch_apart(tiny_run):
+    rows = read(tiny_run(), "timing.jsonl")
+    ids = {"pascal-human_parts", "nyud-multi"}
+    for row in rows:
+        assert set(row["clients"]) == ids and row["session"] == rows[0]["session"]
+        for phase in ("load", "step"):
+            assert row["seconds"][phase] == pytest.approx(sum(row["clients"][c][phase] for c in ids))
+        assert ("warmup" in row["seconds"]) == (row["round"] == 1)
+        assert all(("evaluate" in row["clients"][c]) == (row["round"] > 1) for c in ids)
+        assert all(seconds >= 0 for seconds in row["seconds"].values())
+    assert "checkpoint" not in rows[0]["seconds"] and rows[1]["seconds"]["checkpoint"] > 0
+
+
+def test_fine_tuning_before_scoring_is_evaluation(tiny_run):
+    rows = read(tiny_run("fedbabu"), "timing.jsonl")
+    last, before = rows[-1]["clients"]["nyud-multi"], rows[0]["clients"]["nyud-multi"]
+    assert last["evaluate"] > 0 and set(before) == {"load", "step", "warmup", "other"}
+
+
+def test_tc_counts_its_steps_one_by_one_and_joint(tiny_run):
+    options = {"model.architecture": "tc", "train.tc": "sequential", "data.size.pascal": [32, 64], "rounds": 1}
+    flops = read(tiny_run(**options))["flops"]
+    both, alone = flops["nyud-multi"], flops["pascal-human_parts"]
+    assert both["train"] == both["sequential"] > 1.1 * both["joint"]
+    assert "sequential" not in alone
+
+
+def test_sensors_that_fail_in_the_middle_are_one_warning_and_a_reason(tiny_run, monkeypatch, tmp_path):
+    monkeypatch.setattr(meter_module, "Tracker", type("Dying", (FakeTracker,), {"dies_at": 3}))
+    notes = Notes()
+    result = tiny_run(energy=True, progress=notes)
+    energy = read(result)["energy"]
+    assert energy["kwh"] == pytest.approx(0.00125)
+    assert energy["reason"] == "not measured in rounds 2–3: OSError: the sensor is gone"
+    assert len(notes.told) == 1 and "the sensor is gone" in notes.told[0]
+    assert same_bytes(result, tiny_run(out=tmp_path / "fine"))
+
+
+def test_no_permission_at_all(tiny_run, monkeypatch):
+    def forbidden(*_):
+        raise PermissionError(13, "Permission denied", "/sys/class/powercap")
+
+    monkeypatch.setattr(meter_module, "Tracker", forbidden)
+    notes = Notes()
+    cost = read(tiny_run(energy=True, progress=notes))
+    assert cost["energy"]["kwh"] is None and cost["spent"]["kwh"] is None
+    assert "Permission denied" in cost["energy"]["reason"] and len(notes.told) == 1
+
+
+def test_off_means_off(tiny_run):
+    energy = read(tiny_run(energy=False))["energy"]
+    assert energy["kwh"] is None and energy["reason"] == "turned off (--no-energy)"
+
+
+def test_off_does_not_import_codecarbon(tmp_path, scenario_file, tiny_flags):
+    code = "import sys; from fmtlbench.cli import main; main(sys.argv[1:]); print('codecarbon' in sys.modules)"
+    flags = ["run", "--algo", "local", "--scenario", scenario_file, "--rounds", "1", "--no-energy", *tiny_flags]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *flags, "--out", str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "False"
+    bill = [json.loads(line)["message"] for line in done.stderr.splitlines() if '"note"' in line]
+    assert "energy  unknown: turned off (--no-energy)" in bill
+
+
+def test_two_runs_at_once_each_have_their_bill(tiny_run, sensors, tmp_path):
+    results = {}
+    threads = [
+        threading.Thread(target=lambda s=seed: results.update({s: tiny_run("local", seed=s, energy=True)}))
+        for seed in (0, 1)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [read(results[seed])["energy"]["kwh"] for seed in (0, 1)] == pytest.approx([0.005, 0.005])
+
+
+# -- resuming --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def killed(tiny_run, sensors, tmp_path):
+    """A run with a checkpoint every other round, killed twice in its fourth: the third is made again each time."""
+    options = {"energy": True, "rounds": 4, "checkpoint_every": 2, "out": tmp_path / "killed"}
+
+    def doomed(steps):
+        client.task_loss = after(steps, client.task_loss)
+        tiny_run(**options)
+
+    for steps in (40, 15):  # 11 losses a round; the second session begins with the third round
+        child = multiprocessing.get_context("fork").Process(target=doomed, args=(steps,))
+        child.start()
+        child.join()
+        assert child.exitcode == -signal.SIGKILL
+    return options
+
+
+def test_resuming_adds_up_and_shows_what_was_made_again(tiny_run, killed, tmp_path):
+    result = tiny_run(**killed)
+    cost, rows, again = read(result), read(result, "timing.jsonl"), read(result, "repeated.jsonl")
+    assert [row["round"] for row in rows] == [1, 2, 3, 4] and [row["round"] for row in again] == [3, 3]
+    assert len({row["session"] for row in [*rows, *again]}) == 3
+    assert [row["energy"]["kwh"] for row in rows] == pytest.approx([0.00125 * n for n in (1, 2, 3, 4)])
+    assert cost["energy"]["kwh"] == pytest.approx(0.00125 * 5)
+    assert cost["repeated"]["rounds"] == 2 and cost["repeated"]["kwh"] == pytest.approx(0.0025)
+    assert cost["repeated"]["bytes_up"] == 2 * result.summary["bytes_up"] // 4
+    assert cost["spent"]["kwh"] == pytest.approx(0.00125 * 7)
+    assert cost["spent"]["seconds"] > cost["seconds_total"]
+    assert same_bytes(result, tiny_run(**{**killed, "out": tmp_path / "whole"}))
+
+
+def test_setting_aside_twice_counts_once(tiny_run, killed, monkeypatch):
+    """Killed again between keeping the rows and trimming the files."""
+    from fmtlbench import store
+
+    def no_trimming(path, text):
+        if path.name != "repeated.jsonl":
+            raise KeyboardInterrupt
+        original(path, text)
+
+    original = store.write_text
+    monkeypatch.setattr(store, "write_text", no_trimming)
+    with pytest.raises(KeyboardInterrupt):
+        tiny_run(**killed)
+    monkeypatch.setattr(store, "write_text", original)
+    assert read(tiny_run(**killed))["repeated"]["rounds"] == 2
+
+
+def test_a_round_that_fails_has_cost_something(tiny_run, sensors, monkeypatch):
+    options = {"energy": True, "checkpoint_every": 1}
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(client, "task_loss", after(15, client.task_loss, interrupt))
+        tiny_run(**options)
+    result = tiny_run(**options)
+    (row,) = read(result, "repeated.jsonl")
+    assert row["round"] == 2 and row["unfinished"] and row["seconds"]["other"] > 0
+    assert read(result)["repeated"]["kwh"] == pytest.approx(0.00125)
+
+
+def interrupt(*_, **__):
+    raise KeyboardInterrupt
+
+
+def test_starting_over_forgets(tiny_run, killed):
+    assert read(tiny_run(**killed, fresh=True))["repeated"] is None
+
+
+def test_damaged_records_of_repeated_rounds_stop_nobody(tiny_run, killed):
+    path = next(killed["out"].rglob("repeated.jsonl"))
+    path.write_text("{nonsense\n")
+    assert read(tiny_run(**killed))["repeated"]["rounds"] == 1
+
+
+# -- the bill --------------------------------------------------------------------------------------------------------
+
+
+def test_the_command_line_prints_the_bill(tmp_path, scenario_file, tiny_flags, capsys, sensors, monkeypatch):
+    monkeypatch.setenv("FMTLBENCH_ENERGY", "on")
+    flags = ["run", "--algo", "fedavg", "--scenario", scenario_file, "--rounds", "2", "--country", "fra", *tiny_flags]
+    assert main([*flags, "--out", str(tmp_path), "--format", "table"]) == 0
+    out = capsys.readouterr().out
+    assert "time    " in out and "step " in out and "traffic " in out
+    assert "energy  3.75 Wh, 1.5 g CO₂e at 400 g/kWh (FRA)" in out
+    assert "cpu measured: RAPL (whole processor); ram estimated: a model" in out
+    assert main([*flags, "--out", str(tmp_path), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["cost"]["energy"]["kwh"] == pytest.approx(0.00375)
+
+
+def test_an_unknown_country_is_wrong_usage(tmp_path, scenario_file, capsys):
+    flags = ["run", "--algo", "local", "--scenario", scenario_file, "--out", str(tmp_path / "runs")]
+    assert main([*flags, "--country", "FRX"]) == 2
+    assert "--country FRX" in capsys.readouterr().err and not (tmp_path / "runs").exists()

@@ -1,0 +1,300 @@
+"""Predictions of a run are those it was scored by, and asking for them leaves the run as it was."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tiny import TINY
+
+import fmtlbench
+from fmtlbench.cli import main
+from fmtlbench.data.batches import test_batches as batches_of
+from fmtlbench.data.transforms import test_transform as padded
+from fmtlbench.data.views import ClientData, View
+from fmtlbench.engine.predict import check_comparable, panel_rows, predict_run, save_predictions
+from fmtlbench.engine.stored import StoredRun, seen
+from fmtlbench.errors import FmtlbenchError, UsageError
+from fmtlbench.predictions.write import ABOUT
+from fmtlbench.progress import Quiet
+
+CPU = torch.device("cpu")
+ALL_TASKS = """\
+description: every task once
+paper: none
+version: 1
+clients:
+  - {dataset: pascal, tasks: [human_parts, sal, normals]}
+  - {dataset: nyud, tasks: [semseg, depth, edge]}
+evaluation: [global, personal]
+"""
+
+
+class Notes(Quiet):
+    def __init__(self):
+        self.said = []
+
+    def note(self, message):
+        self.said.append(message)
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("all")
+    (folder / "all.yml").write_text(ALL_TASKS)
+    settings = {**TINY, "train.lr": 5e-3, "evaluation.batch_size": 3}
+    return fmtlbench.run("fedavg", folder / "all.yml", rounds=2, out=folder / "runs", device="cpu", **settings)
+
+
+@pytest.fixture
+def copy(result, tmp_path) -> Path:
+    """A run folder to damage."""
+    return Path(shutil.copytree(result.folder, tmp_path / "run"))
+
+
+def opened(folder: Path, progress: Quiet | None = None) -> StoredRun:
+    run = StoredRun(folder)
+    run.open(None, CPU, progress or Quiet())
+    return run
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def write_labels(run: StoredRun, client: int, task: str, split: str, folder: Path) -> None:
+    folder.mkdir(parents=True)
+    view = run.view(run.parties[client], split)
+    for index in view.indices:
+        np.save(folder / f"{index:05d}.npy", seen(view.dataset, int(index), ("image", task))[task])
+
+
+# -- the same numbers as the run's scores ----------------------------------------------------------------------------
+
+EIGHT_BITS = {"sal": 0.5, "normals": 0.2, "edge": 1.0}  # per cent, degrees, per cent
+
+
+@pytest.mark.parametrize("split", ["global", "personal"])
+def test_evaluate_reads_the_runs_scores_out_of_its_predictions(result, tmp_path, capsys, split):
+    run = opened(result.folder)
+    save_predictions(run, tmp_path / "p", split)
+    for party in run.parties:
+        for task in party.tasks:
+            write_labels(run, party.index, task, split, tmp_path / "gt" / task)
+            argv = ["--task", task, "--dataset", "plain", "--gt", tmp_path / "gt" / task, "--json"]
+            argv += ["--pred", tmp_path / "p" / party.id]
+            if task in ("semseg", "human_parts"):
+                argv += ["--classes", 13 if task == "semseg" else 7]
+            if task == "edge":
+                argv += ["--max-dist", 1.5 / np.hypot(32, 64)]
+            capsys.readouterr()
+            assert main(["evaluate", *map(str, argv)]) == 0
+            scored = json.loads(capsys.readouterr().out)["value"]
+            assert scored == pytest.approx(result.value(party.id, task, split), abs=EIGHT_BITS.get(task, 1e-6)), task
+    about = json.loads((tmp_path / "p" / ABOUT).read_text())
+    assert (about["round"], about["split"], about["complete"]) == (2, split, True)
+
+
+@pytest.mark.parametrize("algo", ["ditto", "fedbabu", "fedamp"])
+def test_a_second_track_and_fine_tuning_are_respected(tiny_run, algo):
+    """The methods whose scored model is not the one that travels."""
+    result = tiny_run(algo, rounds=2)
+    run = opened(result.folder)
+    party = run.parties[1]
+    assert party.tasks == ("depth", "edge")
+    view = run.view(party, "global")
+    squares = count = 0.0
+    for prediction in run.predictions(party, "global", ["depth"], range(len(view))):
+        truth = view.dataset[prediction.index]["depth"]
+        squares += ((prediction.values["depth"] - truth)[truth > 0].astype(float) ** 2).sum()
+        count += (truth > 0).sum()
+    assert np.sqrt(squares / count) == pytest.approx(result.value(party.id, "depth"), rel=1e-6)
+
+
+def test_any_choice_of_images_gives_the_same_predictions(result):
+    run = opened(result.folder)
+    party = run.parties[0]
+    everything = list(run.predictions(party, "global", party.tasks, range(4)))
+    chosen = list(run.predictions(party, "global", ["sal"], [3, 1]))
+    assert [p.image for p in everything] == ["00000", "00001", "00002", "00003"]
+    assert [p.image for p in chosen] == ["00003", "00001"]
+    for one in chosen:
+        assert list(one.values) == ["sal"]
+        assert np.allclose(one.values["sal"], everything[one.index].values["sal"], atol=1e-5)
+
+
+# -- the run stays as it was -----------------------------------------------------------------------------------------
+
+
+def test_files_are_written_once_and_the_run_is_untouched(copy):
+    before = contents(copy)
+    folders = predict_run(copy, None, CPU, Quiet())
+    assert [f.name for f in folders] == ["predictions", "predictions-personal"]
+    after = contents(copy)
+    new = {name: data for name, data in after.items() if not name.startswith("predictions")}
+    assert new == before
+    stamps = {path: path.stat().st_mtime_ns for path in copy.rglob("*")}
+    predict_run(copy, None, CPU, Quiet())  # complete already
+    assert {path: path.stat().st_mtime_ns for path in copy.rglob("*")} == stamps
+    (copy / "predictions" / ABOUT).write_text(json.dumps({"complete": False}))
+    (copy / "predictions" / "stale").write_text("")
+    predict_run(copy, None, CPU, Quiet())
+    assert {n: d for n, d in contents(copy).items()} == after
+
+
+def test_an_unfinished_run_is_asked_after_its_last_checkpoint_and_says_so(copy):
+    (copy / "summary.json").unlink()
+    shutil.rmtree(copy / "checkpoint" / "round-00002")
+    notes = Notes()
+    run = opened(copy, notes)
+    assert run.done == 1 and any("after round 1 of 2" in said for said in notes.said)
+    assert len(list(run.predictions(run.parties[0], "global", ["sal"], [0]))) == 1
+
+
+def test_weights_that_the_encoder_started_from_are_not_needed_again(copy):
+    text = (copy / "config.yaml").read_text()
+    changed = text.replace("pretrained: false", "pretrained: true")
+    changed = changed.replace("\n  weights: null", "\n  weights: /gone/w.pth")
+    assert changed != text
+    (copy / "config.yaml").write_text(changed)
+    run = opened(copy)
+    assert len(list(run.predictions(run.parties[0], "global", ["sal"], [0]))) == 1
+
+
+def test_what_cannot_be_asked_says_why(copy, result, tmp_path):
+    with pytest.raises(UsageError, match=r"no run in it .*runs below it: .*fedavg"):
+        StoredRun(result.folder.parents[1])
+    with pytest.raises(UsageError, match="uses the embedded data"):
+        StoredRun(copy).open(tmp_path, CPU, Quiet())
+    run = opened(copy)
+    for wrong, said in (
+        ({"clients": ["nyud"]}, "did you mean 'nyud-multi'"),
+        ({"tasks": ["deep"]}, "did you mean 'depth'"),
+        ({"clients": ["nyud-multi"], "tasks": ["sal"]}, "none of the clients nyud-multi"),
+        ({"images": [4]}, "expected numbers from 0 to 3"),
+        ({"split": "local"}, "no split 'local'"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            save_predictions(run, tmp_path / "p", **wrong)
+    assert not (tmp_path / "p").exists()
+    file = copy / "checkpoint" / "round-00002" / "client-000.safetensors"
+    file.write_bytes(file.read_bytes()[:-4] + b"oops")
+    with pytest.raises(FmtlbenchError, match="checksum differs"):
+        save_predictions(run, tmp_path / "p")
+    assert not (tmp_path / "p").exists() and not list(tmp_path.glob(".p*"))
+    manifest = json.loads((copy / "manifest.json").read_text())
+    manifest["data"]["nyud/test"] = "0" * 64
+    (copy / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(FmtlbenchError, match="nyud/test has changed"):
+        opened(copy)
+    shutil.rmtree(copy / "checkpoint" / "round-00002")
+    with pytest.raises(FmtlbenchError, match="the last round, 2, is not there"):
+        StoredRun(copy)
+    shutil.rmtree(copy / "checkpoint")
+    with pytest.raises(FmtlbenchError, match="no checkpoint"):
+        StoredRun(copy)
+
+
+def test_a_method_that_has_changed_is_refused(tiny_run, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from fmtlbench.algorithms import ALGORITHMS, Algorithm\n\n\n"
+        '@ALGORITHMS.register("mine")\nclass Mine(Algorithm):\n    title, paper = "Mine", "none"\n'
+    )
+    result = tiny_run(str(file), rounds=1)
+    assert opened(result.folder).title == "Mine"
+    file.write_text(file.read_text() + "# changed\n")
+    with pytest.raises(FmtlbenchError, match=r"its method .*mine\.py is not there, or not as it was"):
+        StoredRun(result.folder)
+
+
+# -- padding ---------------------------------------------------------------------------------------------------------
+
+
+class OwnSizes:
+    """Images of different sizes, as a real archive gives them."""
+
+    size = (32, 32)
+    shapes = ((20, 31), (32, 32), (9, 12), (40, 36))
+
+    def __init__(self, dataset):
+        self.dataset = dataset
+
+    def name(self, index):
+        return f"photo_{index}"
+
+    def sample(self, index, keys=("image",)):
+        height, width = self.shapes[index]
+        item = self.dataset[index]
+        return {key: np.tile(item[key], (2, 2, *[1] * (item[key].ndim - 2)))[:height, :width] for key in keys}
+
+
+def test_padding_is_removed_where_it_was_put(result):
+    notes = Notes()
+    run = opened(result.folder, notes)
+    party = run.parties[0]
+    photos = OwnSizes(run.data[0].tests["global"].dataset)
+    view = View(photos, np.arange(4))
+    run.data[0] = ClientData(run.data[0].train, {"global": view})
+    network = [p.values["normals"] for p in _unpadded(run, party, photos)]
+    for prediction, whole, shape in zip(
+        run.predictions(party, "global", ["normals"], range(4)), network, photos.shapes
+    ):
+        height, width = (min(edge, 32) for edge in shape)
+        assert prediction.values["normals"].shape == (3, height, width)
+        assert prediction.image == f"photo_{prediction.index}"
+        top, left = (32 - height) // 2, (32 - width) // 2
+        assert np.allclose(prediction.values["normals"], whole[:, top : top + height, left : left + width], atol=1e-5)
+        assert seen(photos, prediction.index, ("image", "sal"))["sal"].shape == (height, width)
+    assert notes.said == ["pascal-multi: 1 images are larger than data.size: their predictions lack the border"]
+
+
+def _unpadded(run, party, photos):
+    """The network's whole output for the padded images."""
+
+    class Fixed:
+        size, fingerprint = photos.size, ""
+
+        def batch(self, indices, keys):
+            images = [padded(photos.sample(int(i)), photos.size)["image"] for i in indices]
+            return {"image": np.stack(images)}
+
+    other = dataclasses.replace(run.data[0], tests={"global": View(Fixed(), np.arange(4))})
+    mine, run.data[0] = run.data[0], other
+    try:
+        assert next(iter(batches_of(other.tests["global"], (), 4, CPU)))["image"].shape == (4, 3, 32, 32)
+        return list(run.predictions(party, "global", ["normals"], range(4)))
+    finally:
+        run.data[0] = mine
+
+
+# -- the panel's rows ------------------------------------------------------------------------------------------------
+
+
+def test_panel_rows_pair_truth_and_predictions(result, tiny_run, copy):
+    runs = [opened(result.folder), opened(copy)]
+    check_comparable(runs)
+    rows = panel_rows(runs, images=[2, 0], tasks=["normals", "depth"])
+    assert [(r.client, r.task, r.image) for r in rows] == [
+        ("pascal-multi", "normals", "00002"), ("pascal-multi", "normals", "00000"),
+        ("nyud-multi", "depth", "00002"), ("nyud-multi", "depth", "00000"),
+    ]  # fmt: skip
+    for row in rows:
+        shapes = {value.shape for value in (row.truth[row.task], *row.predictions)}
+        assert len(row.predictions) == 2 and len(shapes) == 1
+        assert row.truth["image"].shape[:2] == row.truth[row.task].shape[:2]
+    with pytest.raises(UsageError, match="another scenario than"):
+        check_comparable([runs[0], StoredRun(tiny_run(rounds=1).folder)])
+
+
+def test_runs_that_judge_on_other_images_have_no_common_panel(tiny_run):
+    runs = [opened(tiny_run("local", rounds=1, seed=seed).folder) for seed in (0, 1)]
+    check_comparable(runs)
+    assert len(panel_rows(runs, "global", limit=1)) == 3
+    with pytest.raises(UsageError, match="on other personal images than"):
+        panel_rows(runs, "personal", limit=1)

@@ -2,6 +2,9 @@
 
 Run: python benchmarks/tc.py      One batch of NYUD's four tasks. Both ways are timed in turns in this process; the
 best time of each counts, since whatever else the machine does only ever adds time.
+
+The decoder must run once per task either way, so what can be saved is the encoder's share: three quarters of it. With
+ResNet-18 that is a tenth of all operations, with Swin-B most. The limit is for the largest; all are printed.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import torch
 from fmtlbench.config import ModelConfig
 from fmtlbench.losses import task_loss
 from fmtlbench.models.build import build_model
-from fmtlbench.models.complexity import flops
+from fmtlbench.models.complexity import step_flops
 from fmtlbench.tasks import TASKS
 
 OUTPUTS = {"semseg": 40, "depth": 1, "normals": 3, "edge": 1}
@@ -57,32 +60,42 @@ def turns(one, other, repeat: int) -> tuple[float, float]:
     return min(t for t, _ in times), min(t for _, t in times)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--backbone", default="swin_tiny", help="default: swin_tiny")
-    parser.add_argument("--size", type=int, nargs=2, default=(224, 288), help="default: 224 288")
-    parser.add_argument("--batch", type=int, default=2, help="images; default: 2")
-    parser.add_argument("--repeat", type=int, default=5, help="default: 5")
-    args = parser.parse_args()
-    torch.set_num_threads(1)
-    size = tuple(args.size)
-    model = build_model(ModelConfig("tc", args.backbone, False), size, OUTPUTS, seed=0, everybody=OUTPUTS)
-    image, target = torch.randn(args.batch, 3, *size), labels(args.batch, size)
+def measure(backbone: str, size: tuple[int, int], batch: int, repeat: int) -> float:
+    """The larger of the two ratios; both are printed, with the ratio of operations beside them."""
+    model = build_model(ModelConfig("tc", backbone, False), size, OUTPUTS, seed=0, everybody=OUTPUTS)
+    image, target = torch.randn(batch, 3, *size), labels(batch, size)
     together, apart = [tuple(OUTPUTS)], [(task,) for task in OUTPUTS]
-    for name, count in (("joint", flops(model, size)), ("sequential", 4 * flops(model, size, ("depth",)))):
-        print(f"{name}: {count / 1e9:.2f} GFLOPs forward per image")
+    work = step_flops(model, size)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     model.train()
     joint, sequential = turns(
         lambda: train(model, optimizer, image, target, together),
         lambda: train(model, optimizer, image, target, apart),
-        args.repeat,
+        repeat,
     )
     model.eval()
-    once, each = turns(lambda: evaluate(model, image, together), lambda: evaluate(model, image, apart), args.repeat)
-    print(f"training, joint {joint:.3f} s / sequential {sequential:.3f} s: {joint / sequential:.3f} (limit {LIMIT})")
-    print(f"evaluation, one pass {once:.3f} s / one per task {each:.3f} s: {once / each:.3f} (limit {LIMIT})")
-    return int(max(joint / sequential, once / each) > LIMIT)
+    once, each = turns(lambda: evaluate(model, image, together), lambda: evaluate(model, image, apart), repeat)
+    print(
+        f"{backbone}: training, joint / sequential {joint:.2f} s / {sequential:.2f} s = {joint / sequential:.3f}; "
+        f"evaluation, one encoder pass / one per task {once:.2f} s / {each:.2f} s = {once / each:.3f}; "
+        f"operations {work['joint'] / work['sequential']:.3f}",
+        flush=True,
+    )
+    return max(joint / sequential, once / each)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--backbones", default="resnet18,swin_tiny,swin_small,swin_base", help="the last one is judged")
+    parser.add_argument("--size", type=int, nargs=2, default=(224, 288), help="default: 224 288")
+    parser.add_argument("--batch", type=int, default=1, help="images; default: 1")
+    parser.add_argument("--repeat", type=int, default=5, help="default: 5")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    for backbone in args.backbones.split(","):
+        ratio = measure(backbone, tuple(args.size), args.batch, args.repeat)
+    print(f"{backbone}: {ratio:.3f} at most (limit {LIMIT})")
+    return int(ratio > LIMIT)
 
 
 if __name__ == "__main__":

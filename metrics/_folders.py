@@ -12,6 +12,7 @@ import numpy as np
 from fmtlbench.errors import FmtlbenchError, UsageError, unknown
 
 from ._base import IGNORE
+from ._pascal import trusted_classes
 from .odsf import MAX_DIST
 
 TASKS = ("edge", "semseg", "human_parts", "sal", "normals", "depth")
@@ -211,6 +212,6 @@ def _normals(array: np.ndarray, path: Path, dataset: str, root: Path | None) -> 
 def _shared_classes(root: Path) -> tuple[int, ...]:
     try:
         nyud, context = (json.loads((root / "json" / f"{n}_classes.json").read_text()) for n in ("nyu", "context"))
-    except (OSError, ValueError) as error:
+        return tuple(trusted_classes(nyud, context))
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise FileError(f"no class lists for its valid pixels: {error}") from None
-    return tuple(context[name] for name in nyud if name in context)

@@ -1,4 +1,4 @@
-"""`fmtlbench show`: one scenario or one algorithm in full. Never imports torch."""
+"""`fmtlbench show`: one scenario, one algorithm or the networks of a preset in full."""
 
 from __future__ import annotations
 
@@ -9,18 +9,26 @@ import json
 import types
 import typing
 
-from ._show_scenario import add_options, show_scenario
+from . import _show_network, _show_scenario
 
 
 def add(verbs) -> None:
-    parser = verbs.add_parser("show", help="one scenario or algorithm in full")
+    parser = verbs.add_parser("show", help="one scenario, algorithm or network in full")
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
-    for kind, handler in (("scenario", show_scenario), ("algorithm", show_algorithm)):
-        one = kinds.add_parser(kind, help=f"one {kind}")
+    scenario = kinds.add_parser("scenario", help="who has which task on how much data")
+    _show_scenario.add_options(scenario)
+    algorithm = kinds.add_parser("algorithm", help="what a method does, its options and defaults")
+    network = kinds.add_parser("network", help="sizes and operations of the networks of a preset")
+    _show_network.add_options(network)
+    for one in (scenario, algorithm):
         one.add_argument("name", help="a name, or a file of your own")
+    network.add_argument("name", metavar="preset", help="a name of `fmtlbench list presets`")
+    for one, handler in (
+        (scenario, _show_scenario.show_scenario),
+        (algorithm, show_algorithm),
+        (network, _show_network.show_network),
+    ):
         one.add_argument("--json", action="store_true", help="machine-readable")
-        if kind == "scenario":
-            add_options(one)
         one.set_defaults(func=handler)
 
 

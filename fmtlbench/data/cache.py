@@ -1,7 +1,8 @@
 """Decoded real data on disk: what decoding gave, bit for bit, memory-mapped; made with `fmtlbench data cache`.
 
-A split is a folder of parts of some samples each. Parts are written once and appear whole, so a build that was
-interrupted goes on where it stopped, and two builds at once share the work at worst doing a part twice.
+A split is a folder of parts: some samples' images, or their labels of one task. So a run that uses some tasks or the
+first images finds what it needs in the cache of the whole split. Parts are written once and appear whole: a build that
+was interrupted goes on where it stopped, and two builds at once share the work at worst doing a part twice.
 """
 
 from __future__ import annotations
@@ -19,25 +20,25 @@ from ..errors import FmtlbenchError
 from .cache_folder import BrokenCacheError, cache_root, sweep
 from .cache_part import Part, Sample, write_part
 
-FORMAT = 1  # raise it whenever the files change
-SAMPLES = 32  # per part: little work lost when interrupted, few files
+FORMAT = 2  # raise it whenever the files change
+SAMPLES = 64  # per part: little work lost when interrupted, few files
 
 Progress = Callable[[int, int], None]
 
 
 def cache_folder(dataset: Any, cache_dir: Path | None = None) -> Path:
-    """Where the decoded samples of exactly this data belong."""
-    name = f"{dataset.domain}-{dataset.split}-{dataset.fingerprint[:32]}-v{FORMAT}"
+    """Where decoded samples of this archive's split belong; the parts say which files they were made of."""
+    name = f"{dataset.domain}-{dataset.split}-{dataset.lineage[:32]}-v{FORMAT}"
     return cache_root(cache_dir) / "decoded" / name
 
 
 def build_cache(dataset: Any, cache_dir: Path | None = None, progress: Progress | None = None) -> Path:
-    """Decode what is not in the cache yet; what is there is read and checked, and made again if damaged.
+    """Decode what is not in the cache yet; what is there is read and checked, and made again if damaged or outdated.
 
     Args:
-        dataset: a reader of real data, see fmtlbench.data.real.
+        dataset: a reader of real data, see fmtlbench.data.real; its tasks and images are cached.
         cache_dir: by default $FMTLBENCH_CACHE or the user's cache folder.
-        progress: called with (done, total) samples.
+        progress: called with (done, total) arrays.
     """
     folder = cache_folder(dataset, cache_dir)
     try:
@@ -52,30 +53,34 @@ def build_cache(dataset: Any, cache_dir: Path | None = None, progress: Progress 
 
 
 def open_cached(dataset: Any, cache_dir: Path | None = None) -> CachedDataset | None:
-    """The dataset read from its cache, if that is complete; a damaged one is told of and left alone."""
+    """The dataset read from its cache, if that has all images of some key; damage is told of and left alone."""
     folder = cache_folder(dataset, cache_dir)
     if not folder.is_dir():
         return None
-    try:
-        return CachedDataset(dataset, folder)
-    except FileNotFoundError:
-        return None
-    except BrokenCacheError as error:
-        warnings.warn(
-            f"{error}; reading the archive instead, `fmtlbench data cache {dataset.domain}` repairs it", stacklevel=2
-        )
-        return None
+    cached = CachedDataset(dataset, folder)
+    return cached if cached.cached_keys else None
 
 
 class CachedDataset:
-    """A reader whose samples come out of the cache; everything else is asked of the reader.
+    """A reader whose samples come out of the cache; what that lacks, and everything else, is asked of the reader.
 
-    Arrays are read-only. One that turns out damaged is read from the archive instead, with a warning.
+    Arrays of the cache are read-only. One that turns out damaged is read from the archive instead, with a warning.
     """
 
     def __init__(self, source: Any, folder: Path) -> None:
         self.source, self.folder = source, folder
-        self._parts = [Part(_path(folder, part), _about(source, part)) for part in range(_part_count(source))]
+        self._parts = {}
+        for key in _keys(source):
+            try:
+                self._parts[key] = [_open(source, folder, key, part) for part in range(_part_count(source))]
+            except FileNotFoundError:
+                continue
+            except BrokenCacheError as error:
+                warnings.warn(
+                    f"{error}; reading {key} from the archive instead, `fmtlbench data cache {source.domain}` "
+                    "repairs it",
+                    stacklevel=3,
+                )
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or "source" not in self.__dict__:  # while being unpickled
@@ -91,46 +96,56 @@ class CachedDataset:
     def __getitem__(self, index: int) -> Sample:
         return self.sample(index)
 
+    @property
+    def cached_keys(self) -> tuple[str, ...]:
+        """What does not come from the archive."""
+        return tuple(self._parts)
+
     def sample(self, index: int, keys: Iterable[str] | None = None) -> Sample:
         """As the reader's, bit for bit."""
         keys = _keys(self.source) if keys is None else tuple(keys)
         if not 0 <= operator.index(index) < len(self) or not set(keys) <= set(_keys(self.source)):
             return self.source.sample(index, keys)  # it knows what to say
-        return {key: self._read(index, key) for key in keys}
+        found = {key: self._read(index, key) for key in keys if key in self._parts}
+        absent = [key for key in keys if found.get(key) is None]
+        found |= self.source.sample(index, absent) if absent else {}
+        return {key: found[key] for key in keys}
 
-    def _read(self, index: int, key: str) -> np.ndarray:
+    def _read(self, index: int, key: str) -> np.ndarray | None:
         try:
-            return self._parts[index // SAMPLES].read(index % SAMPLES, key)
+            return self._parts[key][index // SAMPLES].read(index % SAMPLES, key)
         except BrokenCacheError as error:
             warnings.warn(f"{error}; reading {self.source.name(index)} from the archive instead", stacklevel=4)
-            return self.source.sample(index, (key,))[key]
+            return None
 
 
 def _build(dataset: Any, folder: Path, progress: Progress) -> None:
-    total, missing, done = len(dataset), [], 0
-    for part in range(_part_count(dataset)):
-        problem = _problem(dataset, folder, part)
+    parts = [(part, key) for part in range(_part_count(dataset)) for key in _keys(dataset)]
+    total, missing, done = len(dataset) * len(_keys(dataset)), [], 0
+    for part, key in parts:
+        problem = _problem(dataset, folder, key, part)
         if problem is None:
-            done += _about(dataset, part)["count"]
+            done += len(_numbers(dataset, part))
             progress(done, total)
             continue
-        missing.append(part)
+        missing.append((part, key))
         if problem:
             warnings.warn(f"{problem}; decoding it again", stacklevel=3)
     random.Random().shuffle(missing)  # two builds at once mostly work on different parts
-    for part in missing:
-        about = _about(dataset, part)
-        if _problem(dataset, folder, part) is not None:  # another process may have been faster
-            numbers = range(part * SAMPLES, part * SAMPLES + about["count"])
-            write_part(_path(folder, part), about, (dataset.sample(index, _keys(dataset)) for index in numbers))
-        done += about["count"]
+    for part, key in missing:
+        numbers = _numbers(dataset, part)
+        if _problem(dataset, folder, key, part) is not None:  # another process may have been faster
+            about, sources = _about(dataset, key, part)
+            samples = (dataset.sample(index, (key,)) for index in numbers)
+            write_part(_path(folder, key, part), about, sources, samples)
+        done += len(numbers)
         progress(done, total)
 
 
-def _problem(dataset: Any, folder: Path, part: int) -> str | None:
+def _problem(dataset: Any, folder: Path, key: str, part: int) -> str | None:
     """None: the part is there and whole, every byte was read. Empty: it is not there."""
     try:
-        Part(_path(folder, part), _about(dataset, part)).verify()
+        _open(dataset, folder, key, part).verify()
     except FileNotFoundError:
         return ""
     except BrokenCacheError as error:
@@ -138,19 +153,27 @@ def _problem(dataset: Any, folder: Path, part: int) -> str | None:
     return None
 
 
+def _open(dataset: Any, folder: Path, key: str, part: int) -> Part:
+    return Part(_path(folder, key, part), *_about(dataset, key, part))
+
+
+def _path(folder: Path, key: str, part: int) -> Path:
+    return folder / f"{key}-{part:05d}.bin"
+
+
+def _about(dataset: Any, key: str, part: int) -> tuple[dict[str, Any], list[Any]]:
+    """What a part must say of itself to be taken for the right one, and of each of its samples."""
+    common, images = dataset.provenance(key)
+    numbers = _numbers(dataset, part)
+    return {"format": FORMAT, "made_of": common, "part": part}, images[numbers.start : numbers.stop]
+
+
+def _numbers(dataset: Any, part: int) -> range:
+    return range(part * SAMPLES, min((part + 1) * SAMPLES, len(dataset)))
+
+
 def _part_count(dataset: Any) -> int:
     return -(-len(dataset) // SAMPLES)
-
-
-def _path(folder: Path, part: int) -> Path:
-    return folder / f"part-{part:05d}.bin"
-
-
-def _about(dataset: Any, part: int) -> dict[str, Any]:
-    """What a part must say of itself to be taken for the right one."""
-    count = min(SAMPLES, len(dataset) - part * SAMPLES)
-    about = {"format": FORMAT, "fingerprint": dataset.fingerprint, "keys": list(_keys(dataset))}
-    return {**about, "part": part, "count": count}
 
 
 def _keys(dataset: Any) -> tuple[str, ...]:

@@ -30,19 +30,30 @@ Sample = dict[str, np.ndarray]
 class Part:
     """A part that was opened: size, index and description are right, each array is checked when it is read."""
 
-    def __init__(self, path: Path, about: dict[str, Any]) -> None:
+    def __init__(self, path: Path, about: dict[str, Any], sources: list[Any]) -> None:
         """Map the file.
 
+        Args:
+            path: of the file.
+            about: what it must say of itself.
+            sources: what its first samples must have been made of; it may hold more.
+
         Raises:
-            FileNotFoundError: there is no such part.
+            FileNotFoundError: there is no such part, or it holds only some of these samples.
             BrokenCacheError: there is, and it cannot be trusted.
         """
         self.path = path
         try:
             self._bytes = np.memmap(path, np.uint8, "r")
             index = _read_index(self._bytes)
-            if {key: index[key] for key in about} != about or len(index["samples"]) != about["count"]:
-                raise BrokenCacheError("describes other data")
+            theirs = index["sources"]
+            common = min(len(theirs), len(sources))
+            if {key: index[key] for key in about} != about or theirs[:common] != sources[:common]:
+                raise BrokenCacheError("made of other files than are in the archive now")
+            if len(theirs) != len(index["samples"]):
+                raise BrokenCacheError("describes other samples than it holds")
+            if len(theirs) < len(sources):
+                raise FileNotFoundError(path)  # of a run with fewer images
             self._samples, self._sha256, self._end = index["samples"], index["sha256"], index["bytes"]
         except FileNotFoundError:
             raise
@@ -76,14 +87,15 @@ class Part:
             raise BrokenCacheError(f"{self.path}: {error}") from None
 
 
-def write_part(path: Path, about: dict[str, Any], samples: Iterable[Sample]) -> None:
+def write_part(path: Path, about: dict[str, Any], sources: list[Any], samples: Iterable[Sample]) -> None:
     """All of `samples` in one file, in one step; on an error there is no file."""
 
     def write(temporary: Path) -> None:
         with temporary.open("wb") as file:
             digest = hashlib.sha256()
             listed = [{key: _store(file, digest, value) for key, value in sample.items()} for sample in samples]
-            index = {**about, "bytes": file.tell(), "sha256": digest.hexdigest(), "samples": listed}
+            index = {**about, "sources": sources, "samples": listed}
+            index |= {"bytes": file.tell(), "sha256": digest.hexdigest()}
             text = json.dumps(index).encode()
             file.write(text)
             file.write(TAIL.pack(len(text), zlib.crc32(text), MAGIC))

@@ -14,6 +14,7 @@ from ..leaderboard import by_setting, leaderboards
 from ..table import Row, Table
 
 SPLITS = ("global", "personal")  # others follow in alphabetical order
+MOST_COMPARED = 40  # methods: 780 pairs to test; nobody reads more of them on a page
 
 
 @dataclass
@@ -54,6 +55,14 @@ class Page:
         """In the order of the table's columns, which are called group/task/metric."""
         scored = [column.key.split("/") for column in self.table.columns if column.key.count("/") >= 2]
         return list(dict.fromkeys(words[-2] for words in scored))
+
+    @property
+    def too_many(self) -> str:
+        """Why pairs of methods are not tested here; "" where they are."""
+        count = len(self.table.rows)
+        if count <= MOST_COMPARED:
+            return ""
+        return f"{count} methods, and pages test up to {MOST_COMPARED}; `fmtlbench stats` compares any number"
 
     def runs_of(self, row: Row) -> list[RunRecord]:
         return sorted((run for run in self.runs if run.label == row.labels[0]), key=lambda run: run.summary["seed"])

@@ -48,6 +48,9 @@ def draw_figures(page: Page, collection: Collection, root: Path) -> tuple[list[D
 
     drawn, refused = [], []
     for name, title, shows, kind, given in _wanted(page):
+        if kind in ("cd", "pvalues") and page.too_many:
+            refused.append(f"{title}: {page.too_many}")
+            continue
         notes: list[str] = []
         stem = f"figures/{page.slug}-{_file(name)}"
         try:

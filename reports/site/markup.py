@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from ..formats._words import clean
@@ -24,7 +25,11 @@ class Html(str):
 
 def escape(text: Any) -> Html:
     """One line of plain text, safe between tags and inside quoted attributes; a space at its ends stays."""
-    text = str(text)
+    return _escape(str(text))
+
+
+@lru_cache(maxsize=10_000)  # pages of like runs say the same
+def _escape(text: str) -> Html:
     before, after = (" " if edge.isspace() else "" for edge in (text[:1], text[-1:]))
     return Html(html.escape(f"{before}{clean(text)}{after}" if text.strip() else before, quote=True))
 

@@ -147,6 +147,8 @@ def _significance(page: Page, collection: Collection) -> Html:
     from ..stats.tables import pair_table, rank_table
 
     heading = tag("h2", "Significance")
+    if page.too_many:
+        return tag("section", heading, tag("p", f"Not tested: {page.too_many}."))
     try:
         analysis = analyse(collection.frame, split=page.split)
     except FmtlbenchError as error:

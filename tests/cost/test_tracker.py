@@ -1,4 +1,4 @@
-"""codecarbon itself, on sensors of the test's choosing: what it measures, and that it stays offline, silent and tidy."""
+"""codecarbon itself on sensors of the test's choosing: what it measures, and that it is offline, silent and tidy."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_a_failure_while_starting_too(powercap, monkeypatch):
         "codecarbon.core.resource_tracker.ResourceTracker.set_CPU_GPU_ram_tracking",
         lambda self: (_ for _ in ()).throw(PermissionError(13, "Permission denied")),
     )
-    with pytest.raises(TrackerError, match="PermissionError.*Permission denied"):
+    with pytest.raises(TrackerError, match=r"PermissionError.*Permission denied"):
         Tracker(Place(), [])
     assert not any(isinstance(f, tracker_module._Silence) for f in logging.getLogger("codecarbon").filters)
 
@@ -204,9 +204,8 @@ def test_every_option_is_set():
         if p.kind is p.POSITIONAL_OR_KEYWORD or p.kind is p.KEYWORD_ONLY
     }
     known |= set(inspect.signature(inspect.unwrap(OfflineEmissionsTracker.__init__)).parameters)
-    outdated = {n for n in known if n.startswith("save_to_")} | {
-        "co2_signal_api_token"
-    }  # without effect beside the new ones
+    # without effect beside the newer ones
+    outdated = {name for name in known if name.startswith("save_to_")} | {"co2_signal_api_token"}
     assert known - outdated - {"self", "args", "kwargs"} == set(options(Place(), [], None, 1.0))
 
 

@@ -78,6 +78,7 @@ class RealDataset:
         self.ids = self._limited(read_ids(self.folder / self.lists[split]), limit)
         self.missing: list[Path] = []
         self._places = {kind: self._find(kind) for kind in self._kinds}
+        self._known_sizes: dict[str, list[int]] = {}
         if complete and self.missing:
             raise FmtlbenchError(self._missing_message())
 
@@ -140,10 +141,34 @@ class RealDataset:
     def fingerprint(self) -> str:
         """sha256 of the ids, the sizes of all their files and the reader's version. Nothing is decoded."""
         about = [VERSION, self.archive, self.split, self.edges, self.tasks, self.ids]
-        for kind in self._kinds:
-            about.append([kind, [_size(self.path(index, kind)) for index in range(len(self))]])
+        about += [[kind, self._sizes(kind)] for kind in self._kinds]
         about.append([_size(self.folder / name) for name in self._singles])
-        return hashlib.sha256(json.dumps(about).encode()).hexdigest()
+        return _digest(about)
+
+    @cached_property
+    def lineage(self) -> str:
+        """sha256 of the archive's name, the split and its whole list: the same for any choice of tasks or images."""
+        return _digest([self.archive, self.split, read_ids(self.folder / self.lists[self.split])])
+
+    def provenance(self, key: str) -> tuple[list[Any], list[list[Any]]]:
+        """What the image or a label is made of: common to all images, and of each its id and the sizes of its files.
+
+        The image belongs to every label, which must fit it.
+        """
+        kinds = dict.fromkeys(("image", *(() if key == "image" else self.needs.get(key, (key,)))))
+        common = [VERSION, key, *([self.edges] if key == "edge" else [])]
+        common += [_size(self.folder / name) for name in self.extra_files.get(key, ())]
+        return common, [list(each) for each in zip(self.ids, *map(self._sizes, kinds))]
+
+    def digest_of(self, key: str) -> str:
+        """sha256 of a label's provenance in these images, whatever other tasks the dataset was opened with."""
+        return _digest([self.lineage, *self.provenance(key)])
+
+    def _sizes(self, kind: str) -> list[int]:
+        """Of every image's file of a kind, asked of the disk once."""
+        if kind not in self._known_sizes:
+            self._known_sizes[kind] = [_size(self.path(index, kind)) for index in range(len(self))]
+        return self._known_sizes[kind]
 
     @property
     def _kinds(self) -> list[str]:
@@ -216,6 +241,10 @@ def _names(folder: Path) -> set[str]:
         return set()
     except OSError as error:
         raise FmtlbenchError(f"{folder}: {error.strerror}") from None
+
+
+def _digest(about: list[Any]) -> str:
+    return hashlib.sha256(json.dumps(about).encode()).hexdigest()
 
 
 def _size(path: Path) -> int:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import numpy as np
 
 from ...metrics.edges.image import label_edges, thin
+from .kernels import bends
 
 
 def training_edges(segments: np.ndarray) -> np.ndarray:
     """[H, W] integers → [H, W] uint8 {0, 1}: where the Laplacian of the numbers is not zero, thinned."""
-    around = np.pad(segments.astype(np.int64), 1, mode="reflect" if min(segments.shape) > 1 else "edge")
-    neighbours = around[:-2, 1:-1] + around[2:, 1:-1] + around[1:-1, :-2] + around[1:-1, 2:]
-    return thin(neighbours != 4 * around[1:-1, 1:-1])
+    drawn = np.empty(segments.shape, np.uint8)
+    bends(segments, drawn)
+    return thin(drawn)
 
 
 def scoring_edges(segments: np.ndarray) -> np.ndarray:

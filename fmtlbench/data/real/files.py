@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import json
 import re
+import struct
+import zlib
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ import numpy as np
 from ...errors import FmtlbenchError
 
 Shape = tuple[int, int]  # height, width
+_CHUNK = struct.Struct(">I4s")  # length and kind, how every part of a PNG begins
 
 
 class DamagedFileError(FmtlbenchError):
@@ -53,7 +57,7 @@ def read_ids(path: Path) -> list[str]:
 
 def image_shape(path: Path) -> Shape:
     """Height and width from the header alone."""
-    with _picture(path) as picture:
+    with _picture(path, path) as picture:
         return picture.height, picture.width
 
 
@@ -163,31 +167,41 @@ def nearest_resize(path: Path, array: np.ndarray, shape: Shape) -> np.ndarray:
 
 
 def _pixels(path: Path, modes: tuple[str, ...], convert: str | None = None) -> np.ndarray:
-    with _picture(path) as picture:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DamagedFileError(path, f"cannot be read as a picture: {_reason(error)}") from None
+    with _picture(path, BytesIO(content)) as picture:
         if picture.mode not in modes:
             raise DamagedFileError(path, f"a picture of mode {picture.mode}, expected {' or '.join(modes)}")
         try:
             if picture.format == "PNG":
-                _verify(path)
-            picture.load()
-            return np.array(picture.convert(convert) if convert else picture)
+                _verify(memoryview(content))
+            return np.array(picture.convert(convert) if convert not in (None, picture.mode) else picture)
         except Exception as error:  # decoders raise all sorts of things for damaged files
             raise DamagedFileError(path, f"cannot be decoded: {_reason(error)}") from None
 
 
-def _verify(path: Path) -> None:
+def _verify(png: memoryview) -> None:
     """PNG carries checksums, which decoding alone does not compare: a changed label would pass."""
-    from PIL import Image
+    at, kind = 8, b""
+    while kind != b"IEND":
+        if at + 12 > len(png):
+            raise ValueError("cut short")
+        length, kind = _CHUNK.unpack_from(png, at)
+        end = at + 8 + length
+        if end + 4 > len(png):
+            raise ValueError("cut short")
+        if zlib.crc32(png[at + 4 : end]) != int.from_bytes(png[end : end + 4], "big"):
+            raise ValueError(f"wrong checksum of its part {kind.decode('latin-1')!r}")
+        at = end + 4
 
-    with Image.open(path) as picture:
-        picture.verify()
 
-
-def _picture(path: Path):
+def _picture(path: Path, file: Path | BytesIO):
     from PIL import Image
 
     try:
-        return Image.open(path)
+        return Image.open(file)
     except Exception as error:
         raise DamagedFileError(path, f"cannot be read as a picture: {_reason(error)}") from None
 

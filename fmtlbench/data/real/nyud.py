@@ -9,9 +9,12 @@ import numpy as np
 
 from ...metrics._folders import FAINT
 from ...metrics.rmse import MAX_DEPTH
-from ...tasks import IGNORE
 from .dataset import Files, RealDataset
 from .files import DamagedFileError, Shape, fitting, read_classes, read_colour, read_floats, read_grey
+from .kernels import vectors
+
+# What the 256 codes of a normal's coordinate mean.
+VALUES = np.arange(256, dtype=np.float32) * np.float32(2 / 255) - np.float32(1)
 
 
 class NyudDataset(RealDataset):
@@ -42,7 +45,7 @@ class NyudDataset(RealDataset):
         """Boundaries as drawn. Scoring sends them through label-change detection again, as the published route does."""
         path = self.path(index, "edge")
         edges = read_grey(path, shape)
-        wrong = ~np.isin(edges, (0, 255))
+        wrong = (edges != 0) & (edges != 255)
         if wrong.any():
             raise DamagedFileError(path, f"value {edges[wrong][0]}, expected an edge map of 0 and 255")
         return (edges != 0).astype(np.uint8)
@@ -51,7 +54,7 @@ class NyudDataset(RealDataset):
 def class_numbers(path: Path, shape: Shape | None) -> np.ndarray:
     """The archive numbers its classes from 1 and leaves 0 for pixels nobody labelled."""
     labels = read_classes(path, shape, highest=40, ignore=False)
-    return np.where(labels == 0, np.uint8(IGNORE), labels - np.uint8(1))
+    return labels - np.uint8(1)  # and 0 becomes 255, which is IGNORE
 
 
 def metres(path: Path) -> np.ndarray:
@@ -67,10 +70,6 @@ def metres(path: Path) -> np.ndarray:
 
 def decode_normals(pixels: np.ndarray) -> np.ndarray:
     """8-bit (n + 1) · 127.5 → vectors of length 1, to within their rounding."""
-    return drop_faint(pixels.astype(np.float32) * np.float32(2 / 255) - np.float32(1))
-
-
-def drop_faint(normals: np.ndarray) -> np.ndarray:
-    """Zero where there is no direction: 8 bits cannot say 0, so "unknown" decodes to a tiny vector."""
-    normals[np.square(normals).sum(-1) < FAINT**2] = 0
+    normals = np.empty(pixels.shape, np.float32)
+    vectors(pixels, VALUES, np.float32(FAINT**2), normals)
     return normals

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
+from ...metrics._pascal import trusted_classes
 from .dataset import Files, RealDataset
 from .edges import scoring_edges, training_edges
 from .files import DamagedFileError, Shape, fitting, read_classes, read_colour, read_grey, read_mat, read_numbers
+from .kernels import clear_untrusted
 from .nyud import decode_normals
 from .people import images_with_people
 from .person_parts import read_person_parts
@@ -35,6 +38,14 @@ class PascalDataset(RealDataset):
     needs: ClassVar = {"edge": ("labelmap",), "normals": ("normals", "labelmap")}
     extra_files: ClassVar = {"normals": ("json/nyu_classes.json", "json/context_classes.json")}
 
+    _kept: tuple[Path, np.ndarray] | None = None
+
+    def sample(self, index: int, keys: Iterable[str] | None = None) -> dict[str, np.ndarray]:
+        try:
+            return super().sample(index, keys)
+        finally:
+            self._kept = None  # the file may be another one the next time
+
     def read_semseg(self, index: int, shape: Shape) -> np.ndarray:
         return read_classes(self.path(index, "semseg"), shape, highest=20, ignore=True)
 
@@ -52,7 +63,7 @@ class PascalDataset(RealDataset):
     def read_normals(self, index: int, shape: Shape) -> np.ndarray:
         """Distilled from a network that knows rooms: trusted only on the classes that NYUD-v2 has too."""
         normals = decode_normals(read_colour(self.path(index, "normals"), shape))
-        normals[~np.isin(self._segments(index, shape), self._indoor_classes)] = 0
+        clear_untrusted(normals, self._segments(index, shape), self._trusted)
         return normals
 
     def eligible(self, tasks: tuple[str, ...]) -> np.ndarray | None:
@@ -60,11 +71,17 @@ class PascalDataset(RealDataset):
         if tuple(tasks) != ("human_parts",):
             return None
         paths = [self.path(index, "human_parts") for index in range(len(self))]
-        return images_with_people(paths, self.fingerprint, self.cache_dir, self.progress)
+        return images_with_people(paths, self.digest_of("human_parts"), self.cache_dir, self.progress)
 
     def _segments(self, index: int, shape: Shape) -> np.ndarray:
-        """The label map of the context classes, [H, W]."""
+        """The label map of the context classes, [H, W]; tasks of one sample share it."""
         path = self.path(index, "labelmap")
+        kept = self._kept
+        if kept is None or kept[0] != path:
+            self._kept = kept = path, self._read_segments(path)
+        return fitting(path, kept[1], shape)
+
+    def _read_segments(self, path: Path) -> np.ndarray:
         segments = read_mat(path, "LabelMap")
         if segments.ndim != 2 or segments.dtype.kind not in "ui":
             raise DamagedFileError(
@@ -74,14 +91,20 @@ class PascalDataset(RealDataset):
         if low < 0 or high > CONTEXT_CLASSES:
             wrong = low if low < 0 else high
             raise DamagedFileError(path, f"class {wrong} in LabelMap, expected 0 to {CONTEXT_CLASSES}")
-        return fitting(path, segments, shape)
+        return segments
 
     @cached_property
-    def _indoor_classes(self) -> list[int]:
+    def _trusted(self) -> np.ndarray:
+        """Whether normals count, by context class."""
         nyud, context = (read_numbers(self.folder / name) for name in self.extra_files["normals"])
-        # NYUD-v2 calls it television; "unknown" is not a thing that could be the same in both
-        names = {name for name in context if name in nyud and name != "unknown"} | {"tvmonitor"}
-        if "tvmonitor" not in context:
-            path: Path = self.folder / self.extra_files["normals"][1]
-            raise DamagedFileError(path, "no class 'tvmonitor', expected the names of the 459 context classes")
-        return sorted(context[name] for name in names)
+        path: Path = self.folder / self.extra_files["normals"][1]
+        try:
+            numbers = trusted_classes(nyud, context)
+        except KeyError as error:
+            raise DamagedFileError(path, f"no class {error}, expected the names of the 459 context classes") from None
+        for number in numbers:
+            if not 0 <= number <= CONTEXT_CLASSES:
+                raise DamagedFileError(path, f"class number {number}, expected 0 to {CONTEXT_CLASSES}")
+        table = np.zeros(CONTEXT_CLASSES + 1, bool)
+        table[numbers] = True
+        return table

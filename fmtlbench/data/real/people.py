@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from ...files import write_json
-from ..cache_folder import cache_root
+from ..kept import kept
 from .person_parts import has_person
 
 VERSION = 1
@@ -18,7 +16,7 @@ VERSION = 1
 
 def images_with_people(
     paths: list[Path],
-    fingerprint: str,
+    digest: str,
     cache_dir: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> np.ndarray:
@@ -26,34 +24,23 @@ def images_with_people(
 
     Args:
         paths: One Pascal-Part file per image.
-        fingerprint: Of the dataset: the result is kept under this name.
+        digest: Of these files: the result is kept under this name.
         cache_dir: Where to keep it; by default $FMTLBENCH_CACHE or the user's cache folder.
         progress: Called with (done, total) while reading, not when the result was kept.
     """
-    file = cache_root(cache_dir) / f"people-{fingerprint[:32]}.json"
-    about = {"version": VERSION, "fingerprint": fingerprint, "images": len(paths)}
-    found = _kept(file, about)
-    if found is None:
+
+    def find() -> list[int]:
         found = []
         for index, path in enumerate(paths):
             if has_person(path):
                 found.append(index)
             if progress and ((index + 1) % 50 == 0 or index + 1 == len(paths)):
                 progress(index + 1, len(paths))
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            write_json(file, {**about, "with_people": found})
-        except OSError as error:
-            warnings.warn(f"{file}: cannot keep the list of images with people ({error})", stacklevel=3)
-    return np.array(found, np.int64)
+        return found
 
+    def fits(found: Any) -> bool:
+        numbers = isinstance(found, list) and all(type(i) is int and 0 <= i < len(paths) for i in found)
+        return numbers and sorted(set(found)) == found
 
-def _kept(file: Path, about: dict) -> list[int] | None:
-    """What an earlier call wrote, unless it is damaged or about other data."""
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-        found = content.pop("with_people")
-    except (OSError, ValueError, KeyError, AttributeError, TypeError):
-        return None
-    good = isinstance(found, list) and all(type(i) is int and 0 <= i < about["images"] for i in found)
-    return found if good and content == about and sorted(set(found)) == found else None
+    about = {"version": VERSION, "images": len(paths)}
+    return np.array(kept("people", about, digest, fits, find, cache_dir), np.int64)

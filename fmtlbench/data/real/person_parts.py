@@ -32,7 +32,7 @@ def read_person_parts(path: Path, shape: Shape) -> np.ndarray:
 
     Where parts overlap, the later one in the file is seen.
     """
-    label = np.zeros(shape, np.uint8)
+    label = np.zeros(shape, np.uint8, order="F")  # as MATLAB's masks lie
     for number, thing in _objects(path):
         if number != PERSON:
             continue
@@ -40,8 +40,8 @@ def read_person_parts(path: Path, shape: Shape) -> np.ndarray:
             name = _single(path, part["part_name"], "U", "part_name")
             if name not in PART_CLASS:
                 raise DamagedFileError(path, f"a person has no part {name!r}; {nearest(name, PART_CLASS)}")
-            label[fitting(path, _mask(path, part["mask"]), shape)] = PART_CLASS[name]
-    return label
+            np.copyto(label, PART_CLASS[name], where=fitting(path, _mask(path, part["mask"]), shape))
+    return np.ascontiguousarray(label)
 
 
 def has_person(path: Path) -> bool:

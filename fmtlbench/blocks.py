@@ -41,7 +41,7 @@ class FlatModel:
                 start, tensors = self.parts[-1].start, list(self.parts.pop().tensors)
             else:
                 start, tensors = position, []
-            prefix = f"{kind}.{task}." if joins else ""
+            prefix = f"{kind}.{task}." if joins and task else ""  # a decoder for all tasks has its names as they are
             kind, task = ("decoder", None) if joins else (kind, task)
             for name, parameter in module.named_parameters():
                 layer = f"{prefix}{name.split('.', 1)[0]}" if kind == "decoder" else kind

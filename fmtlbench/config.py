@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from .algorithms import ALGORITHMS, Algorithm
-from .data.catalog import DOMAINS
+from .data.catalog import DOMAINS, dataset_for
 from .errors import RefusedError, UsageError, nearest, unknown
 from .exchange import Party
 from .metrics import METRICS
 from .models.weights import resolved
 from .presets import read_preset
-from .scenarios import Parameters, Scenario, check_scenario, read_scenario
+from .scenarios import Parameters, Scenario, check_images, check_scenario, read_scenario
 from .schema import build, limits, locate, plain
 from .tasks import TASKS
 from .yamlfile import dump_yaml, load_yaml, parse_scalar
@@ -59,6 +59,12 @@ class DataConfig:
     personal_fraction: float = limits(0.1, above=0, high=0.5, doc="held out of each client's data for `personal`")
     workers: int = limits(0, low=0, high=256, doc="loading processes for real images; moves no number")
 
+    def train_images(self, domain: str) -> int:
+        """How many training images stand for a domain: as many as asked for, of real data those of the official list."""
+        asked = (self.train_samples or {}).get(domain)
+        there = dataset_for(domain, self.source).official.get("train")
+        return min(n for n in (asked, there.images if there else None) if n is not None)
+
 
 @dataclass(frozen=True)
 class ModelConfig:
@@ -86,7 +92,9 @@ class TrainConfig:
     weight_decay: float = limits(low=0)
     batch_size: int = limits(low=1)
     local_epochs: dict[str, int] = limits(low=1)
-    schedule: Literal["cosine", "exponential"] = limits("cosine", doc="over local epochs, or × decay in each round")
+    # cosine: over all local epochs, the warm-up's included. cosine_after_warmup: over those that follow it, as in the
+    # FedHCA² and FMTL-Bench code. exponential: × decay in each round.
+    schedule: Literal["cosine", "cosine_after_warmup", "exponential"] = "cosine"
     decay: float = limits(0.99, above=0, high=1, doc="of the exponential schedule, per round")
     warmup_epochs: int = limits(0, low=0)
     warmup_lr: float = limits(0.0, low=0)
@@ -164,7 +172,7 @@ class RunConfig:
     @property
     def heads_travel(self) -> bool:
         """Whole models are exchanged and all clients have the same heads."""
-        alike = {(spec.dataset, spec.tasks) for spec in self.scenario.parties()}
+        alike = {(spec.dataset, frozenset(spec.tasks)) for spec in self.scenario.parties()}
         return self.federation.exchange == "models" and len(alike) == 1
 
     def folder(self) -> Path:
@@ -340,11 +348,15 @@ def _cross_check(config: RunConfig, origins: Mapping[str, str]) -> None:
         needed |= {"data.train_samples": config.data.train_samples, "data.test_samples": config.data.test_samples}
         for name in sorted(set(config.train.augment) - {"flip"}):
             raise complain("train.augment", f"{name!r} is for real images; the embedded data take flip only")
+    elif config.model.init == "lecun" and config.model.backbone.startswith("swin") and not config.model.pretrained:
+        # Zero padding and zero biases leave LayerNorm nothing to scale; each one multiplies the gradient by 300.
+        raise complain("model.init", "with lecun a Swin's gradients overflow where real images are padded; take torch")
     for key, mapping in needed.items():
         for domain in sorted(set(mapping or {}) - set(DOMAINS)):
             raise complain(f"{key}.{domain}", f"no dataset {domain!r}; {nearest(domain, DOMAINS)}")
         for domain in sorted(domains - set(mapping or {})):
             raise complain(key, f"no entry for {domain!r}, which the scenario uses")
+    check_images(config.scenario, {d: config.data.train_images(d) for d in domains}, origins, "scenario")
     for key, mapping in (
         ("train.loss_weights", config.train.loss_weights),
         ("evaluation.metrics", config.evaluation.metrics),

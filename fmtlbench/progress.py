@@ -21,6 +21,8 @@ class Quiet:
 
     def note(self, message: str) -> None: ...
 
+    def bill(self, cost: dict[str, Any]) -> None: ...
+
     def end(self) -> None: ...
 
 
@@ -45,6 +47,14 @@ class JsonLines(Quiet):
 
     def note(self, message):
         self._write(event="note", message=message)
+
+    def bill(self, cost):
+        energy = cost.get("energy") or {}
+        figures = {key: energy.get(key) for key in ("kwh", "co2e_g", "source", "g_per_kwh", "reason")}
+        self._write(
+            event="bill", seconds=cost.get("seconds_total"), phases=cost.get("seconds"), bytes_up=cost.get("bytes_up"),
+            bytes_down=cost.get("bytes_down"), energy=figures,
+        )  # fmt: skip
 
     def _write(self, **event) -> None:
         self.stream.write(json.dumps(event, ensure_ascii=False) + "\n")
@@ -106,6 +116,12 @@ class Bars(Quiet):
 
     def note(self, message):
         self.console.print(message, style="yellow", **self.plain)
+
+    def bill(self, cost):
+        from .cost.bill import bill_lines
+
+        for line in bill_lines(cost):
+            self.console.print(line, style="dim", **self.plain)
 
     def end(self):
         self.bars.stop()

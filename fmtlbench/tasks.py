@@ -5,7 +5,7 @@ No torch here: `fmtlbench list` reads these records too. Losses are named and li
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from .config import RunConfig
 
-__all__ = ["IGNORE", "TASKS", "TaskSpec", "task_specs"]
+__all__ = ["IGNORE", "TASKS", "TaskSpec", "in_order", "task_specs"]
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,12 @@ _SPECS = (
 )  # fmt: skip
 
 TASKS: dict[str, TaskSpec] = {spec.name: spec for spec in _SPECS}
+
+
+def in_order(tasks: Iterable[str]) -> tuple[str, ...]:
+    """The tasks in the one order in which whole models and task codes are laid out on every client."""
+    return tuple(sorted(tasks, key=list(TASKS).index))
+
 
 ONE_LOGIT_SALIENCY = replace(
     TASKS["sal"], loss="balanced_bce", decode=lambda z: z[:, 0].sigmoid(), channels=1, loss_options={}

@@ -141,7 +141,7 @@ def load(path: Path) -> np.ndarray:
         with Image.open(path) as picture:
             return np.array(picture)
     except KeyError:
-        raise FileError("no LabelMap in it (Pascal-Part files: convert to PNG or NPY of class ids)") from None
+        raise FileError("no LabelMap in it") from None
     except Exception as error:  # decoders raise all sorts of things for damaged files
         raise FileError(f"cannot be read: {error}") from None
 
@@ -213,5 +213,7 @@ def _shared_classes(root: Path) -> tuple[int, ...]:
     try:
         nyud, context = (json.loads((root / "json" / f"{n}_classes.json").read_text()) for n in ("nyu", "context"))
         return tuple(trusted_classes(nyud, context))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except KeyError as error:
+        raise FileError(f"no class {error} in {root / 'json' / 'context_classes.json'}") from None
+    except (OSError, ValueError, TypeError) as error:
         raise FileError(f"no class lists for its valid pixels: {error}") from None

@@ -9,11 +9,11 @@ from ..errors import UsageError, unknown
 from ..schema import build
 from ..yamlfile import load_yaml
 from ._parameters import Parameters
-from ._schema import ClientSpec, Partition, Scenario, check_scenario
+from ._schema import ClientSpec, Partition, Scenario, check_images, check_scenario
 
 __all__ = [
-    "ClientSpec", "Parameters", "Partition", "Scenario", "check_scenario", "load_scenario", "read_scenario",
-    "scenario_files",
+    "ClientSpec", "Parameters", "Partition", "Scenario", "check_images", "check_scenario", "load_scenario",
+    "read_scenario", "scenario_files",
 ]  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..data.catalog import DOMAINS
-from ..errors import UsageError, nearest
+from ..errors import RefusedError, UsageError, nearest
 from ..schema import limits, locate
 
 
@@ -55,6 +55,23 @@ class Scenario:
                 specs.append(ClientSpec(len(specs), name, group.dataset, group.tasks, group.pool))
         return tuple(specs)
 
+    @property
+    def least_images(self) -> int:
+        """What a client needs: an image to train on, and one to hold out for `personal`."""
+        return 2 if "personal" in self.evaluation else 1
+
+    def too_crowded(self, domain: str, clients: int, images: int) -> str | None:
+        """What is wrong where `clients` of a domain share `images`; None where there are enough."""
+        needed = clients * self.least_images
+        if images >= needed:
+            return None
+        each = ", two each for `personal`" if self.least_images == 2 else ""
+        keys = [f"scenario.{name}" for name in self.parameters if name != "alpha"]
+        return (
+            f"{clients} {domain} clients, but only {images} images to share{each}; set fewer clients "
+            f"({' or '.join(keys) or 'scenario.clients.<i>.count'}) or data.train_samples.{domain} of at least {needed}"
+        )
+
 
 @dataclass(frozen=True)
 class ClientSpec:
@@ -65,6 +82,21 @@ class ClientSpec:
     dataset: str
     tasks: tuple[str, ...]
     pool: str | None = None
+
+
+def check_images(scenario: Scenario, images: Mapping[str, int], origins: Mapping[str, str], path: str = "") -> None:
+    """Complain where clients outnumber the training images of their domain; names the largest group of them."""
+    pools: dict[tuple[str, str | None], list[int]] = {}  # indices of the groups that share one domain's images
+    for i, group in enumerate(scenario.clients):
+        pools.setdefault((group.dataset, group.pool), []).append(i)
+    for (domain, _), members in pools.items():
+        count = lambda i: scenario.clients[i].count
+        reason = scenario.too_crowded(domain, sum(map(count, members)), images[domain])
+        if reason:
+            largest = max(members, key=count)
+            field = f"clients.{largest}.count" if count(largest) > 1 else "clients"
+            where = locate(f"{path}.{field}" if path else field, origins)
+            raise RefusedError(f"{where}: {field}: {reason}")
 
 
 def _default_id(group: Group) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from fmtlbench.data.real.dataset import Provenance
 from fmtlbench.errors import FmtlbenchError, UsageError
 
 TASKS = ("semseg", "human_parts", "sal", "edge", "normals", "depth")
@@ -30,12 +31,16 @@ def position_sample(height: int, width: int, seed: int = 0) -> dict[str, np.ndar
 
 
 class FakeReal:
-    """`count` images of different sizes; those in `damaged` cannot be read."""
+    """`count` images of different sizes; those in `damaged` cannot be read, files in `changed` have another size."""
 
-    domain, split, tasks = "nyud", "train", TASKS
+    domain, split, lineage = "nyud", "train", "0123456789abcdef" * 4
 
-    def __init__(self, count: int = 9, size: tuple[int, int] = (24, 32), damaged: tuple[int, ...] = ()) -> None:
-        self.count, self.size, self.damaged = count, size, damaged
+    def __init__(
+        self, count: int = 9, size: tuple[int, int] = (24, 32), damaged: tuple[int, ...] = (),
+        tasks: tuple[str, ...] = TASKS, edges: str = "training", changed: tuple[tuple[int, str], ...] = (),
+    ) -> None:  # fmt: skip
+        self.count, self.size, self.damaged, self.tasks = count, size, damaged, tasks
+        self.edges, self.changed = edges, changed
         self.ids = [f"{number:04d}" for number in range(count)]
         self.reads: list[int] = []
 
@@ -44,7 +49,12 @@ class FakeReal:
 
     @property
     def fingerprint(self) -> str:
-        return hashlib.sha256(f"{self.count}".encode()).hexdigest()
+        return hashlib.sha256(f"{self.count}{self.tasks}".encode()).hexdigest()
+
+    def provenance(self, key: str) -> Provenance:
+        name = f"edge-{self.edges}" if key == "edge" else key
+        images = [[image, 100 + ((index, key) in self.changed)] for index, image in enumerate(self.ids)]
+        return Provenance(name, [name], images)
 
     def name(self, index: int) -> str:
         return self.ids[index]

@@ -75,9 +75,21 @@ def _split_record(info: DatasetInfo, check: SplitCheck) -> dict[str, Any]:
         "decoded": check.decoded,
         "smallest": check.smallest,
         "largest": check.largest,
+        "larger_than_preset": {name: list(size) for name, size in _exceeded(info, check).items()},
         "labels": {task: _label_record(info, task, count) for task, count in check.labels.items()},
         "bad": [{"file": file, "problem": problem} for file, problem in check.bad.items()],
     }
+
+
+def _exceeded(info: DatasetInfo, check: SplitCheck) -> dict[str, tuple[int, int]]:
+    """The presets whose image size is too small for some image that was read, with that size."""
+    if info.source == "synth" or check.largest is None:
+        return {}
+    from ..presets import preset_files, read_preset
+
+    data = {name: read_preset(name)[0]["data"] for name in preset_files()}
+    sizes = {name: tuple(d["size"][info.domain]) for name, d in data.items() if d["source"] == "real"}
+    return {name: size for name, size in sizes.items() if any(a > b for a, b in zip(check.largest, size))}
 
 
 def _label_record(info: DatasetInfo, task: str, count: LabelCount) -> dict[str, Any]:
@@ -112,6 +124,11 @@ def _print(info: DatasetInfo, splits: dict, checks: dict[str, SplitCheck], twice
                     {**row, "pixels": f"{100 * row['pixels'] / total:.2f} %"} for row in _class_rows(info, task, count)
                 ]
                 print_records(rows, f"{info.name} {split}: classes of {task} in what was read")
+        for name, size in _exceeded(info, check).items():
+            print(
+                f"{info.name} {split}: some images are larger than the {size[0]}×{size[1]} pixels of --preset {name}, "
+                "whose runs are trained on crops and scored on the middle"
+            )
     bad = [{"split": split, "file": f, "problem": p} for split, check in checks.items() for f, p in check.bad.items()]
     bad += [{"split": "both", "file": image, "problem": "listed in train and in test"} for image in twice]
     if bad:

@@ -15,7 +15,7 @@ COLUMNS = ("client", "dataset", "split", "task", "metric", "better", "value", "t
 
 def print_result(result: RunResult, style: str) -> None:
     if style == "json":
-        whole = {"folder": str(result.folder), "reused": result.reused, **result.summary, "cost": _cost(result)}
+        whole = {"folder": str(result.folder), "reused": result.reused, **result.summary, "cost": read_cost(result)}
         print(json.dumps(whole, indent=2))
     elif style == "tsv":
         print("\t".join(COLUMNS))
@@ -25,16 +25,12 @@ def print_result(result: RunResult, style: str) -> None:
         _print_table(result)
 
 
-def read_bill(result: RunResult) -> list[str]:
-    """What the run cost, in a few lines; none where that is lost."""
-    return bill_lines(_cost(result) or {})
-
-
-def _cost(result: RunResult) -> dict[str, Any] | None:
+def read_cost(result: RunResult) -> dict[str, Any]:
+    """cost.json; {} where it is lost."""
     try:
-        return read_json(result.folder / "cost.json")
+        return read_json(result.folder / "cost.json") or {}
     except StoreError:  # the scores are all there
-        return None
+        return {}
 
 
 def _rows(result: RunResult) -> list[tuple[str, ...]]:
@@ -73,7 +69,7 @@ def _print_table(result: RunResult) -> None:
         last = client
     console = Console(width=None if Console().is_terminal else 120)
     console.print(table)
-    for line in read_bill(result):
+    for line in bill_lines(read_cost(result)):
         console.print(line, highlight=False, markup=False, emoji=False, soft_wrap=True)
     note = "finished before, shown again (--fresh repeats it)" if result.reused else "done"
     console.print(f"{note}: {result.folder}", highlight=False, markup=False, emoji=False, soft_wrap=True)

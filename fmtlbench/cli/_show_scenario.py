@@ -10,10 +10,6 @@ if TYPE_CHECKING:
     from ..config import RunConfig
     from ..scenarios import ClientSpec
 
-# Training images of the papers' datasets: an embedded domain has as many as the preset says.
-REAL_IMAGES = {"nyud": 795, "pascal": 4998}
-
-
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--preset", default="nano", help="whose data sizes to count with; default: nano")
     parser.add_argument(
@@ -94,7 +90,7 @@ def _sizes(
     config: RunConfig, domain: str, pool: str | None, members: list[ClientSpec], seed: int | None
 ) -> list[int] | list[None]:
     from ..data.partitions import equal_sizes, linear_sizes
-    from ..data.views import check_enough, least_images, shares_of
+    from ..data.views import shares_of
 
     kind = config.scenario.partition.kind
     if kind == "dirichlet":
@@ -104,10 +100,9 @@ def _sizes(
 
         dataset = open_split(config.data, domain, "train")
         return [len(share) for share in shares_of(config, domain, pool, dataset, len(members))]
-    images = (config.data.train_samples or {}).get(domain, REAL_IMAGES[domain])
-    check_enough(config, domain, len(members), images)
+    images = config.data.train_images(domain)
     if kind == "linear":
-        return linear_sizes(images, len(members), least_images(config))
+        return linear_sizes(images, len(members), config.scenario.least_images)
     return equal_sizes(images, len(members))
 
 

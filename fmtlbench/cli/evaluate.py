@@ -13,6 +13,8 @@ from ..errors import FmtlbenchError, UsageError
 from ..tasks import TASKS
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from ..metrics import Metric, MetricResult
     from ..metrics._folders import Files
 
@@ -20,8 +22,10 @@ if TYPE_CHECKING:
 EPILOG = """\
 Files are paired by image id: semseg and human_parts as PNG of class ids, normals as PNG of (n+1)*127.5, sal and edge as
 PNG of 0..255, depth as NPY in metres; NPY is taken for all. --gt is the root of the archive (NYUDv2/, PASCALContext/),
-whose val list says which images count, or a folder of labels, all of which count. The layout "plain" expects such a
-folder with class ids (255: ignore), normals, depth as above, and 0/255 PNG or 0/1/255 NPY for sal and edge.
+whose val list says which images count, or a folder of labels, all of which count. Pascal-Part files (human_parts/*.mat)
+are read as they are; as in training, an image without annotated parts of people does not count. The layout "plain"
+expects a folder of labels with class ids (255: ignore), normals, depth as above, and 0/255 PNG or 0/1/255 NPY for sal
+and edge.
 Nothing is skipped: missing, extra, unreadable or wrongly sized files are listed, and there is no score (exit code 1).
 
 examples:
@@ -117,24 +121,23 @@ def _score(meter: Metric, files: Files, args: argparse.Namespace) -> list[str]:
     from rich.progress import track
 
     from ..metrics import MetricError
-    from ..metrics._folders import FileError, read_label, read_prediction
+    from ..metrics._folders import FileError, read_prediction
 
     problems: list[str] = []
     console = Console(stderr=True)
     ids = track(files.ids, f"{args.task} {args.dataset}", console=console, disable=not console.is_terminal)
     for image in ids:
-        pair = []
-        for path, read, more in (
-            (files.predictions[image], read_prediction, ()),
-            (files.labels[image], read_label, (args.dataset, files.root)),
-        ):
-            try:
-                pair.append(read(path, args.task, *more))
-            except FileError as error:
-                problems.append(f"{path}: {error}")
-        if len(pair) < 2:
+        prediction = label = None
+        try:
+            prediction = read_prediction(files.predictions[image], args.task)
+        except FileError as error:
+            problems.append(f"{files.predictions[image]}: {error}")
+        try:
+            label = _label(files.labels[image], args, files.root, prediction)
+        except FileError as error:
+            problems.append(f"{files.labels[image]}: {error}")
+        if prediction is None or label is None:
             continue
-        prediction, label = pair
         if prediction.shape != label.shape:
             sizes = ["×".join(map(str, array.shape[-2:])) for array in (prediction, label)]
             problems.append(f"{files.predictions[image]}: {sizes[0]} pixels, but its label has {sizes[1]}")
@@ -145,6 +148,21 @@ def _score(meter: Metric, files: Files, args: argparse.Namespace) -> list[str]:
             culprit = files.labels if " target:" in str(error) else files.predictions
             problems.append(f"{culprit[image]}: {error}")
     return problems
+
+
+def _label(path: Path, args: argparse.Namespace, root: Path | None, prediction: np.ndarray | None) -> np.ndarray:
+    from ..metrics._folders import FileError, read_label
+
+    if args.task != "human_parts" or path.suffix.lower() != ".mat":
+        return read_label(path, args.task, args.dataset, root)
+
+    from ..data.real.files import DamagedFileError
+    from ..data.real.person_parts import scored_parts
+
+    try:
+        return scored_parts(path, (1, 1) if prediction is None else prediction.shape)
+    except DamagedFileError as error:
+        raise FileError(error.problem) from None
 
 
 def _record(args: argparse.Namespace, result: MetricResult, meter: Metric, images: int) -> dict:

@@ -59,7 +59,7 @@ def main(args: argparse.Namespace) -> int:
 
     from ..api import launch
     from ..progress import Bars, JsonLines
-    from ._result import print_result, read_bill
+    from ._result import print_result, read_cost
 
     terminal = sys.stdout.isatty()
     progress = Bars() if terminal else JsonLines()
@@ -74,7 +74,6 @@ def main(args: argparse.Namespace) -> int:
     if result.reused and choice != "table":  # the table says so itself
         progress.note(f"finished before, shown again (--fresh repeats it): {result.folder}")
     elif choice != "table":
-        for line in read_bill(result):
-            progress.note(line)
+        progress.bill(read_cost(result))
     print_result(result, choice)
     return 0

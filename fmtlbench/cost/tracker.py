@@ -182,10 +182,11 @@ def describe(hardware: Any) -> tuple[str, Source]:
     measured = {"intel_rapl": "RAPL", "windows_emi": "Windows EMI", "intel_power_gadget": "Intel Power Gadget"}
     if mode in measured:
         return "cpu", Source(True, f"{measured[mode]} (whole processor)")
-    watts = getattr(hardware, "_tdp", None)
+    tdp = getattr(hardware, "_tdp", None)
+    watts = "an unknown number of" if tdp is None else f"{tdp:g}"
     if mode == "constant":
-        return "cpu", Source(False, f"half of {watts:g} W, constant{_unreadable()}")
-    return "cpu", Source(False, f"CPU time of this process × {watts:g} W of the whole processor{_unreadable()}")
+        return "cpu", Source(False, f"half of {watts} W, constant{_unreadable()}")
+    return "cpu", Source(False, f"CPU time of this process × {watts} W of the whole processor{_unreadable()}")
 
 
 def _unreadable() -> str:

@@ -71,8 +71,9 @@ class CachedDataset:
         self.source, self.folder = source, folder
         self._parts = {}
         for key in _keys(source):
+            made_of = source.provenance(key)
             try:
-                self._parts[key] = [_open(source, folder, key, part) for part in range(_part_count(source))]
+                self._parts[key] = [_open(folder, made_of, part) for part in range(_part_count(source))]
             except FileNotFoundError:
                 continue
             except BrokenCacheError as error:
@@ -120,10 +121,11 @@ class CachedDataset:
 
 
 def _build(dataset: Any, folder: Path, progress: Progress) -> None:
-    parts = [(part, key) for part in range(_part_count(dataset)) for key in _keys(dataset)]
-    total, missing, done = len(dataset) * len(_keys(dataset)), [], 0
+    origins = {key: dataset.provenance(key) for key in _keys(dataset)}
+    parts = [(part, key) for part in range(_part_count(dataset)) for key in origins]
+    total, missing, done = len(dataset) * len(origins), [], 0
     for part, key in parts:
-        problem = _problem(dataset, folder, key, part)
+        problem = _problem(folder, origins[key], part)
         if problem is None:
             done += len(_numbers(dataset, part))
             progress(done, total)
@@ -134,18 +136,17 @@ def _build(dataset: Any, folder: Path, progress: Progress) -> None:
     random.Random().shuffle(missing)  # two builds at once mostly work on different parts
     for part, key in missing:
         numbers = _numbers(dataset, part)
-        if _problem(dataset, folder, key, part) is not None:  # another process may have been faster
-            about, sources = _about(dataset, key, part)
+        if _problem(folder, origins[key], part) is not None:  # another process may have been faster
             samples = (dataset.sample(index, (key,)) for index in numbers)
-            write_part(_path(folder, key, part), about, sources, samples)
+            write_part(_path(folder, origins[key], part), *_about(origins[key], part), samples)
         done += len(numbers)
         progress(done, total)
 
 
-def _problem(dataset: Any, folder: Path, key: str, part: int) -> str | None:
+def _problem(folder: Path, made_of: Any, part: int) -> str | None:
     """None: the part is there and whole, every byte was read. Empty: it is not there."""
     try:
-        _open(dataset, folder, key, part).verify()
+        _open(folder, made_of, part).verify()
     except FileNotFoundError:
         return ""
     except BrokenCacheError as error:
@@ -153,19 +154,18 @@ def _problem(dataset: Any, folder: Path, key: str, part: int) -> str | None:
     return None
 
 
-def _open(dataset: Any, folder: Path, key: str, part: int) -> Part:
-    return Part(_path(folder, key, part), *_about(dataset, key, part))
+def _open(folder: Path, made_of: Any, part: int) -> Part:
+    return Part(_path(folder, made_of, part), *_about(made_of, part))
 
 
-def _path(folder: Path, key: str, part: int) -> Path:
-    return folder / f"{key}-{part:05d}.bin"
+def _path(folder: Path, made_of: Any, part: int) -> Path:
+    return folder / f"{made_of.name}-{part:05d}.bin"
 
 
-def _about(dataset: Any, key: str, part: int) -> tuple[dict[str, Any], list[Any]]:
+def _about(made_of: Any, part: int) -> tuple[dict[str, Any], list[Any]]:
     """What a part must say of itself to be taken for the right one, and of each of its samples."""
-    common, images = dataset.provenance(key)
-    numbers = _numbers(dataset, part)
-    return {"format": FORMAT, "made_of": common, "part": part}, images[numbers.start : numbers.stop]
+    about = {"format": FORMAT, "made_of": made_of.common, "part": part}
+    return about, made_of.images[part * SAMPLES : (part + 1) * SAMPLES]
 
 
 def _numbers(dataset: Any, part: int) -> range:

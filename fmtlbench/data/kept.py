@@ -40,5 +40,5 @@ def kept(
         file.parent.mkdir(parents=True, exist_ok=True)
         write_text(file, json.dumps({**about, "found": value}) + "\n")
     except OSError as error:
-        warnings.warn(f"{file}: cannot keep the {what} of the images ({error})", stacklevel=3)
+        warnings.warn(f"{file}: cannot be written, so it will be found out again the next time ({error})", stacklevel=3)
     return value

@@ -10,6 +10,9 @@ import numpy as np
 
 from ..errors import FmtlbenchError
 from ..scenarios import Partition
+from .kept import kept
+
+VERSION = 1  # raise it whenever histograms on disk would be counted otherwise
 
 _histograms: dict[int, tuple[weakref.ref, np.ndarray]] = {}  # by id of the dataset, as long as it lives
 
@@ -48,22 +51,53 @@ def equal_sizes(count: int, clients: int) -> list[int]:
 
 
 def histograms(dataset: Any) -> np.ndarray:
-    """Labelled pixels per image and semantic class, [images, classes]; read once per dataset object."""
+    """Labelled pixels per image and semantic class, [images, classes]; read once per dataset object.
+
+    Of real data they are kept on disk too, since decoding thousands of labels takes a while.
+    """
     known = _histograms.get(id(dataset))
     if known is not None and known[0]() is dataset:
         return known[1]
-    classes = getattr(dataset, "classes", {}).get("semseg")
+    about = getattr(dataset, "info", dataset)
+    classes = getattr(about, "classes", {}).get("semseg")
     if not classes:
         raise FmtlbenchError(
-            f"partition dirichlet: {getattr(dataset, 'name', dataset)} has no semantic labels to go by; "
+            f"partition dirichlet: {getattr(about, 'name', dataset)} has no semantic labels to go by; "
             "--set scenario.partition.kind=equal or linear"
         )
-    counts = np.zeros((len(dataset), classes), np.int64)
-    for index in range(len(dataset)):  # one by one: real images differ in size and do not stack
-        labels = np.asarray(dataset.batch(np.array([index]), keys=("semseg",))["semseg"]).ravel().astype(np.int64)
-        counts[index] = np.bincount(labels[(labels >= 0) & (labels < classes)], minlength=classes)
+    if hasattr(dataset, "digest_of"):
+        counts = _kept_counts(dataset, classes)
+    else:
+        counts = _counts(len(dataset), classes, lambda i: dataset.batch(np.array([i]), keys=("semseg",))["semseg"])
     key = id(dataset)
     _histograms[key] = (weakref.ref(dataset, lambda _: _histograms.pop(key, None)), counts)
+    return counts
+
+
+def _kept_counts(dataset: Any, classes: int) -> np.ndarray:
+    shape = (len(dataset), classes)
+
+    def find() -> list[list[int]]:
+        read, progress = lambda i: dataset.sample(i, ("semseg",))["semseg"], dataset.progress
+        return _counts(*shape, read, progress).tolist()
+
+    def fits(found: Any) -> bool:
+        counts = np.array(found)  # ValueError, if rows differ
+        return counts.shape == shape and counts.dtype.kind == "i" and bool((counts >= 0).all())
+
+    about = {"version": VERSION, "classes": classes}
+    return np.array(kept("histograms", about, dataset.digest_of("semseg"), fits, find, dataset.cache_dir), np.int64)
+
+
+def _counts(
+    images: int, classes: int, read: Callable[[int], np.ndarray], progress: Callable[[int, int], None] | None = None
+) -> np.ndarray:
+    counts = np.zeros((images, classes), np.int64)
+    for index in range(images):  # one by one: real images differ in size and do not stack
+        labels = np.asarray(read(index)).ravel().astype(np.int64)
+        counts[index] = np.bincount(labels[(labels >= 0) & (labels < classes)], minlength=classes)
+        if progress and ((index + 1) % 50 == 0 or index + 1 == images):
+            progress(index + 1, images)
     return counts
 
 

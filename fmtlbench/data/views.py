@@ -12,6 +12,7 @@ from ..errors import UsageError
 from ..exchange import Party
 from ..scenarios import ClientSpec
 from ..seeds import stream
+from ..tasks import in_order
 from .partitions import deal
 
 
@@ -46,34 +47,15 @@ def client_data(config: RunConfig, datasets: dict[tuple[str, str], Any]) -> list
 
 def shares_of(config: RunConfig, domain: str, pool: str | None, dataset: Any, clients: int) -> list[np.ndarray]:
     """The image numbers of the clients that share one domain."""
-    check_enough(config, domain, clients, len(dataset))
+    if reason := config.scenario.too_crowded(domain, clients, len(dataset)):  # fewer than the config expected
+        raise UsageError(f"{config.scenario.name}: {reason}")
     rng = stream(config.seed, "partition", domain, *([pool] if pool else []))
-    return deal(config.scenario.partition, dataset, clients, rng, least_images(config))
+    return deal(config.scenario.partition, dataset, clients, rng, config.scenario.least_images)
 
 
 def held_out(config: RunConfig, images: int) -> int:
     """How many of a client's images are kept for `personal`."""
     return max(1, round(config.data.personal_fraction * images))
-
-
-def least_images(config: RunConfig) -> int:
-    """What a client needs: an image to train on, and one to hold out for `personal`."""
-    return 2 if "personal" in config.scenario.evaluation else 1
-
-
-def check_enough(config: RunConfig, domain: str, clients: int, images: int) -> None:
-    """Complain where the clients of a domain outnumber its images."""
-    needed = clients * least_images(config)
-    if images >= needed:
-        return
-    each = ", two each for `personal`" if least_images(config) == 2 else ""
-    keys = [f"scenario.{name}" for name in config.scenario.parameters if name != "alpha"]
-    fewer = f"fewer clients ({' or '.join(keys) or 'scenario.clients.<i>.count'})"
-    more = f"data.train_samples.{domain} of at least {needed}"
-    raise UsageError(
-        f"{config.scenario.name}: {clients} {domain} clients, but only {images} images to share{each}; "
-        f"set {fewer}{f' or {more}' if config.data.train_samples else ''}"
-    )
 
 
 def _views(config: RunConfig, spec: ClientSpec, share: np.ndarray, datasets: dict) -> ClientData:
@@ -84,9 +66,10 @@ def _views(config: RunConfig, spec: ClientSpec, share: np.ndarray, datasets: dic
         tests["global"] = View(test, _eligible(test, spec))
         if not len(tests["global"]):
             raise UsageError(f"client {spec.id!r}: no test image of {spec.dataset} is usable for {_tasks(spec)}")
-    if len(share) < least_images(config):
+    if len(share) < config.scenario.least_images:
         raise UsageError(
-            f"client {spec.id!r} has {len(share)} images usable for {_tasks(spec)}, needs {least_images(config)}; "
+            f"client {spec.id!r} has {len(share)} images usable for {_tasks(spec)}, "
+            f"needs {config.scenario.least_images}; "
             f"set more images or fewer clients of {spec.dataset}"
         )
     if "personal" in config.scenario.evaluation:
@@ -111,5 +94,10 @@ def _tasks(spec: ClientSpec) -> str:
 def parties(config: RunConfig, data: list[ClientData]) -> list[Party]:
     """The clients as the server knows them."""
     specs = config.scenario.parties()
-    merged = config.federation.exchange == "models" or config.model.architecture == "tc"
-    return [Party(s.index, s.id, s.dataset, s.tasks, len(d.train), merged) for s, d in zip(specs, data, strict=True)]
+    whole = config.federation.exchange == "models"
+    merged = whole or config.model.architecture == "tc"
+    # Whole models meet position by position, so alike clients must list their tasks alike.
+    tasks = [in_order(s.tasks) if whole else s.tasks for s in specs]
+    return [
+        Party(s.index, s.id, s.dataset, t, len(d.train), merged) for s, t, d in zip(specs, tasks, data, strict=True)
+    ]

@@ -144,7 +144,10 @@ class Client:
         batches = batch_count(len(self.data.train), train.batch_size)
         watch = EpochWatch(self.party.id, index, self.steps, batches, self.device)
         self.clock.lap(OTHER)
-        for batch in train_batches(self.data.train, tasks, train.batch_size, order, train.augment, self.device):
+        workers = self.config.data.workers
+        for batch in train_batches(
+            self.data.train, tasks, train.batch_size, order, train.augment, self.device, workers
+        ):
             self.clock.lap("load" if self.warm else "warmup")
             for number, learned in enumerate(self.steps):
                 with torch.autocast(self.device.type, amp) if amp else nullcontext():
@@ -201,10 +204,10 @@ class Client:
 
     def evaluate(self, index: int) -> list[dict[str, Any]]:
         """Scores on every test split the scenario asks for, as plain records."""
-        batch_size = self.config.evaluation.batch_size
+        batch_size, workers = self.config.evaluation.batch_size, self.config.data.workers
         self.clock.start()
         with self.scored_model(index) as model:
-            records = evaluate(model, self.party, self.data, self.info, self.specs, batch_size, self.device)
+            records = evaluate(model, self.party, self.data, self.info, self.specs, batch_size, self.device, workers)
         self.clock.lap("evaluate")
         self._book({"evaluate": sum(self.clock.read().values())})  # fine-tuning for it included
         return records

@@ -36,14 +36,14 @@ def make_meter(spec: TaskSpec, info: DatasetInfo, size: tuple[int, int]) -> Metr
 @torch.no_grad()
 def evaluate(
     model: nn.Module, party: Party, data: ClientData, info: DatasetInfo, specs: dict[str, TaskSpec], batch_size: int,
-    device: torch.device,
+    device: torch.device, workers: int = 0,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """One record per (split, task, metric)."""
     model.eval()
     records = []
     for split, view in data.tests.items():
         meters = {task: make_meter(specs[task], info, view.dataset.size) for task in party.tasks}
-        for batch in test_batches(view, party.tasks, batch_size, device):
+        for batch in test_batches(view, party.tasks, batch_size, device, workers):
             raw = model(batch["image"])
             for task, meter in meters.items():
                 outputs = raw[task].float()

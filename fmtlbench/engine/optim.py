@@ -21,9 +21,11 @@ def make_optimizer(config: TrainConfig, parameters: list[nn.Parameter], device: 
 
 
 def learning_rate(config: TrainConfig, epoch: int, epochs: int, per_round: int = 1) -> float:
-    """Cosine decay over all local epochs of the run, or a factor per round; the warm-up rises linearly instead."""
+    """Cosine decay over the local epochs of the run, or a factor per round; the warm-up rises linearly instead."""
     if epoch < config.warmup_epochs:
         return config.warmup_lr + (config.lr - config.warmup_lr) * epoch / config.warmup_epochs
     if config.schedule == "exponential":
         return max(config.lr * config.decay ** (epoch // per_round), config.min_lr)
-    return config.min_lr + 0.5 * (config.lr - config.min_lr) * (1 + math.cos(math.pi * epoch / epochs))
+    before = config.warmup_epochs if config.schedule == "cosine_after_warmup" else 0
+    way = (epoch - before) / max(epochs - before, 1)
+    return config.min_lr + 0.5 * (config.lr - config.min_lr) * (1 + math.cos(math.pi * way))

@@ -160,7 +160,8 @@ def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str
                 record["split"] if record["split"] == "global" else client.party.id,
             )
             if key not in trivial:
-                trivial[key] = best_constant(client.specs[record["task"]], client.info, view)
+                spec, workers = client.specs[record["task"]], config.data.workers
+                trivial[key] = best_constant(spec, client.info, view, workers=workers)
             record["trivial"] = trivial[key]
     summary = {
         "algorithm": config.algorithm.name,

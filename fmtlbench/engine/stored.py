@@ -103,7 +103,8 @@ class StoredRun:
         indices, cut = iter(view.indices.tolist()), 0
         with _settings(self.config, self.device), client.scored_model(self.done - 1) as model:
             model.eval()
-            for batch in test_batches(view, (), self.config.evaluation.batch_size, self.device):
+            batch_size, workers = self.config.evaluation.batch_size, self.config.data.workers
+            for batch in test_batches(view, (), batch_size, self.device, workers):
                 with torch.no_grad():
                     raw = model(batch["image"])
                 decoded = {task: client.specs[task].decode(raw[task].float()).cpu().numpy() for task in tasks}

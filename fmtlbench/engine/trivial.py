@@ -23,9 +23,11 @@ from .evaluate import make_meter
 CPU = torch.device("cpu")
 
 
-def best_constant(spec: TaskSpec, info: DatasetInfo, view: View, batch_size: int = 32) -> float | None:
+def best_constant(
+    spec: TaskSpec, info: DatasetInfo, view: View, batch_size: int = 32, workers: int = 0
+) -> float | None:
     """The task's primary metric under its best constant prediction, or None if there is nothing to score."""
-    labels = torch.cat([batch[spec.name] for batch in test_batches(view, (spec.name,), batch_size, CPU)])
+    labels = torch.cat([batch[spec.name] for batch in test_batches(view, (spec.name,), batch_size, CPU, workers)])
     if spec.metric not in _CANDIDATES:
         return None  # a metric of somebody's own
     scores = []

@@ -10,7 +10,7 @@ from ..data.catalog import dataset_for
 from ..errors import UsageError
 from ..exchange import Party
 from ..seeds import seed_of
-from ..tasks import TASKS, task_specs
+from ..tasks import in_order, task_specs
 from .backbones import Encoder
 from .fedhca2 import MultiDecoderNet
 from .fmtl_md import MDNet
@@ -68,8 +68,7 @@ def build_model(
 
 def _network(architecture: str, encoder: Encoder, outputs: dict[str, int], everybody: dict[str, int]) -> DenseNet:
     if architecture == "tc":
-        ordered = tuple(task for task in TASKS if task in everybody)  # the same on every client
-        return TCNet(encoder, outputs, ordered, max(everybody.values()))
+        return TCNet(encoder, outputs, in_order(everybody), max(everybody.values()))
     return {"fedhca2": MultiDecoderNet, "md": MDNet, "matfl": MaTFLNet}[architecture](encoder, outputs)
 
 

@@ -198,7 +198,7 @@ def test_a_run_and_its_formats(tiny, tiny_run, tmp_path):
     assert header == ["client", "dataset", "split", "task", "metric", "better", "value", "trivial"]
     assert len(rows) == 6 and all(len(row) == 8 and float(row[6]) >= 0 for row in rows)
     events = [json.loads(line) for line in err.splitlines()]
-    assert [event["event"] for event in events] == ["begin", "round"]
+    assert [event["event"] for event in events] == ["begin", "round", "bill"]
 
     # the same again is shown, not repeated, and says so
     code, again, err = tiny()
@@ -222,7 +222,7 @@ def test_a_run_and_its_formats(tiny, tiny_run, tmp_path):
     assert result.reused and result.summary["scores"] == record["scores"]
 
     code, fresh, err = tiny("--fresh")
-    assert (code, fresh) == (0, out) and [json.loads(line)["event"] for line in err.splitlines()] == ["begin", "round"]
+    assert (code, fresh) == (0, out) and [json.loads(line)["event"] for line in err.splitlines()] == ["begin", "round", "bill"]
 
 
 USER_METHOD = '''\

@@ -25,6 +25,8 @@ from fmtlbench.errors import FmtlbenchError, UsageError
 
 COUNT = 9
 PARTS = 3
+KEYS = ("image", *TASKS)
+FILES = sorted(f"{'edge-training' if key == 'edge' else key}-{n:05d}.bin" for key in KEYS for n in range(PARTS))
 
 
 @pytest.fixture(autouse=True)
@@ -55,12 +57,13 @@ def test_the_cached_dataset_is_the_reader_bit_for_bit(tmp_path):
     assert open_cached(source, tmp_path) is None
     calls = []
     folder = build_cache(source, tmp_path, lambda done, total: calls.append((done, total)))
-    assert len(calls) == PARTS and calls[-1] == (COUNT, COUNT) and sorted(calls) == calls
+    total = COUNT * len(KEYS)
+    assert len(calls) == len(FILES) and calls[-1] == (total, total) and sorted(calls) == calls
     data = open_cached(source, tmp_path)
     source.reads.clear()
     assert_same(data)
     assert source.reads == []
-    assert names(folder) == [f"part-{n:05d}.bin" for n in range(PARTS)]
+    assert names(folder) == FILES and data.cached_keys == KEYS
     assert (len(data), data.size, data.ids, data.tasks) == (COUNT, source.size, source.ids, TASKS)
     assert data.fingerprint == source.fingerprint and data.name(3) == source.name(3)
 
@@ -121,8 +124,8 @@ def test_pickled_it_carries_no_pixels(tmp_path):
     ],
 )
 def test_numbers_are_stored_compactly_and_exactly(tmp_path, array, bytes_per_number):
-    cache_part.write_part(tmp_path / "part", {"count": 1}, [{"x": array}])
-    part = cache_part.Part(tmp_path / "part", {"count": 1})
+    cache_part.write_part(tmp_path / "part", {}, ["a"], [{"x": array}])
+    part = cache_part.Part(tmp_path / "part", {}, ["a"])
     part.verify()
     again = part.read(0, "x")
     assert again.dtype == array.dtype and again.tobytes() == array.tobytes()
@@ -130,13 +133,71 @@ def test_numbers_are_stored_compactly_and_exactly(tmp_path, array, bytes_per_num
     assert np.dtype(stored["dtype"]).itemsize == bytes_per_number
 
 
-def test_other_data_have_another_cache(tmp_path):
+@pytest.mark.parametrize(
+    "subset",
+    [{"tasks": ("depth",)}, {"count": 5}, {"count": 3, "tasks": ("sal", "edge")}, {"tasks": ()}, {"count": 8}],
+)
+def test_fewer_tasks_or_images_are_found_in_the_cache_of_all(tmp_path, subset):
     build_cache(FakeReal(COUNT), tmp_path)
-    assert open_cached(FakeReal(COUNT - 1), tmp_path) is None
-    foreign = cache_folder(FakeReal(COUNT - 1), tmp_path)
-    cache_folder(FakeReal(COUNT), tmp_path).rename(foreign)
-    with pytest.warns(UserWarning, match="describes other data"):
-        assert open_cached(FakeReal(COUNT - 1), tmp_path) is None
+    source = FakeReal(**{"count": COUNT, **subset})
+    data = open_cached(source, tmp_path)
+    assert_same(data, FakeReal(**{"count": COUNT, **subset}))
+    assert source.reads == [] and data.cached_keys == ("image", *source.tasks)
+    build_cache(source, tmp_path)  # nothing is missing
+    assert source.reads == []
+
+
+def test_more_tasks_than_are_cached_come_from_the_archive(tmp_path):
+    build_cache(FakeReal(COUNT, tasks=("depth", "sal")), tmp_path)
+    source = FakeReal(COUNT)
+    data = open_cached(source, tmp_path)
+    assert data.cached_keys == ("image", "sal", "depth")
+    data.sample(3, ("depth", "image"))
+    assert source.reads == []
+    assert_same(data)
+    source.reads.clear()
+    build_cache(source, tmp_path)
+    assert len(source.reads) == COUNT * (len(KEYS) - 3)
+    assert open_cached(source, tmp_path).cached_keys == KEYS
+
+
+def test_a_cache_of_fewer_images_is_completed(tmp_path):
+    build_cache(FakeReal(6), tmp_path)  # one whole part, and two of four
+    source = FakeReal(COUNT)
+    assert open_cached(source, tmp_path) is None
+    build_cache(source, tmp_path)
+    assert set(source.reads) == set(range(4, COUNT))
+    assert_same(open_cached(source, tmp_path))
+    assert_same(open_cached(FakeReal(6), tmp_path), FakeReal(6))
+
+
+def test_both_kinds_of_edges_have_their_place(tmp_path):
+    build_cache(FakeReal(COUNT), tmp_path)
+    scoring = FakeReal(COUNT, edges="scoring")
+    assert "edge" not in open_cached(scoring, tmp_path).cached_keys
+    build_cache(scoring, tmp_path)
+    assert open_cached(scoring, tmp_path).cached_keys == open_cached(FakeReal(COUNT), tmp_path).cached_keys == KEYS
+
+
+def test_files_that_have_changed_are_not_taken_from_the_cache(tmp_path):
+    build_cache(FakeReal(COUNT), tmp_path)
+    source = FakeReal(COUNT, changed=((5, "depth"),))
+    with pytest.warns(UserWarning, match=r"depth-00001\.bin: made of other files.* reading depth from the archive"):
+        data = open_cached(source, tmp_path)
+    assert "depth" not in data.cached_keys and len(data.cached_keys) == len(KEYS) - 1
+    assert_same(data)
+    assert_same(open_cached(FakeReal(5, changed=((5, "depth"),)), tmp_path), FakeReal(5))  # does not use that one
+    source.reads.clear()
+    with pytest.warns(UserWarning, match="decoding it again"):
+        build_cache(source, tmp_path)
+    assert source.reads == [4, 5, 6, 7]
+
+
+def test_another_archive_has_another_folder(tmp_path):
+    other = FakeReal(COUNT)
+    other.lineage = "f" * 64
+    build_cache(FakeReal(COUNT), tmp_path)
+    assert open_cached(other, tmp_path) is None
 
 
 # -- interrupted, full, shared -----------------------------------------------------------------------------------------
@@ -152,10 +213,10 @@ def test_an_interrupted_build_goes_on_where_it_stopped(tmp_path):
     folder = cache_folder(source, tmp_path)
     (first,) = names(folder)  # one part, and no temporary file
     assert open_cached(source, tmp_path) is None
-    made, inode = set(source.reads), (folder / first).stat().st_ino
+    made, inode = len(source.reads), (folder / first).stat().st_ino
     source.reads.clear()
     build_cache(source, tmp_path)
-    assert not made & set(source.reads) and made | set(source.reads) == set(range(COUNT))
+    assert 1 <= made <= 4 and made + len(source.reads) == COUNT * len(KEYS)
     assert (folder / first).stat().st_ino == inode
     assert_same(open_cached(source, tmp_path))
 
@@ -192,7 +253,7 @@ def test_a_killed_build_leaves_whole_parts_only(tmp_path):
     assert len(left) > 1 and left[0].endswith(".tmp")  # it really was in the middle, after some part
     os.utime(folder / left[0], (0, time.time() - 2 * 24 * 3600))
     build_cache(FakeReal(COUNT), tmp_path)
-    assert names(folder) == [f"part-{n:05d}.bin" for n in range(PARTS)]
+    assert names(folder) == FILES
     assert_same(open_cached(FakeReal(COUNT), tmp_path))
 
 
@@ -201,20 +262,20 @@ def test_two_builds_at_once(tmp_path):
         "import time\n"
         "class Source(FakeReal):\n"
         "    def sample(self, index, keys=None):\n"
-        "        time.sleep(0.02)\n"
+        "        time.sleep(0.004)\n"
         "        return super().sample(index, keys)\n"
     )
     pair = [child(tmp_path, code) for _ in range(2)]
     said = [process.communicate(timeout=60)[1] for process in pair]
     assert [process.returncode for process in pair] == [0, 0] and said == [b"", b""]
-    assert len(names(cache_folder(FakeReal(COUNT), tmp_path))) == PARTS
+    assert names(cache_folder(FakeReal(COUNT), tmp_path)) == FILES
     assert_same(open_cached(FakeReal(COUNT), tmp_path))
 
 
 def test_a_part_that_another_build_finished_meanwhile_is_taken(tmp_path):
     source, other = FakeReal(COUNT), FakeReal(COUNT)
     build_cache(source, tmp_path, lambda done, total: build_cache(other, tmp_path))
-    assert len(source.reads) <= 4 and len(source.reads) + len(other.reads) == COUNT
+    assert len(source.reads) <= 4 and len(source.reads) + len(other.reads) == COUNT * len(KEYS)
 
 
 def test_a_full_disk_leaves_nothing_half_valid(tmp_path, monkeypatch):
@@ -271,43 +332,49 @@ def garble_index(path):
 
 
 def another_part(path):
-    path.write_bytes((path.parent / "part-00000.bin").read_bytes())
+    path.write_bytes((path.parent / "depth-00000.bin").read_bytes())
 
 
 @pytest.mark.parametrize("damage", [cut, cut_in_half, empty, append, garble_index, another_part])
 def test_damage_seen_at_open_is_named_and_repaired_by_building(tmp_path, damage):
     source = FakeReal(COUNT)
-    path = build_cache(source, tmp_path) / "part-00001.bin"
+    path = build_cache(source, tmp_path) / "depth-00001.bin"
     damage(path)
-    with pytest.warns(UserWarning, match=r"part-00001\.bin: .*`fmtlbench data cache nyud` repairs it"):
-        assert open_cached(source, tmp_path) is None
+    with pytest.warns(UserWarning, match=r"depth-00001\.bin: .*`fmtlbench data cache nyud` repairs it") as caught:
+        data = open_cached(source, tmp_path)
+    assert len(caught) == 1 and data.cached_keys == tuple(key for key in KEYS if key != "depth")
+    assert_same(data)
     source.reads.clear()
-    with pytest.warns(UserWarning, match=r"part-00001\.bin: .*decoding it again"):
+    with pytest.warns(UserWarning, match=r"depth-00001\.bin: .*decoding it again"):
         build_cache(source, tmp_path)
-    assert set(source.reads) == {4, 5, 6, 7}
+    assert source.reads == [4, 5, 6, 7]
     assert_same(open_cached(source, tmp_path))
 
 
-def test_a_lost_part_makes_the_cache_incomplete(tmp_path):
+def test_a_lost_part_makes_its_key_incomplete(tmp_path):
     source = FakeReal(COUNT)
-    (build_cache(source, tmp_path) / "part-00002.bin").unlink()
-    assert open_cached(source, tmp_path) is None
+    (build_cache(source, tmp_path) / "sal-00002.bin").unlink()
+    assert "sal" not in open_cached(source, tmp_path).cached_keys
+    assert "sal" in open_cached(FakeReal(8), tmp_path).cached_keys  # who does not need it has all
 
 
-def test_a_flipped_bit_is_noticed_when_read_and_the_archive_is_read_instead(tmp_path):
+@pytest.mark.parametrize(("key", "where"), [("image", ()), ("normals", ("table",))])
+def test_a_flipped_bit_is_noticed_when_read_and_the_archive_is_read_instead(tmp_path, key, where):
     source = FakeReal(COUNT)
-    path = build_cache(source, tmp_path) / "part-00001.bin"
+    path = build_cache(source, tmp_path) / f"{key}-00001.bin"
     whole = path.read_bytes()
-    part = cache_part.Part(path, cache._about(source, 1))
-    for stored in (part._samples[2]["image"], part._samples[2]["normals"]["table"]):
-        content = bytearray(whole)
-        content[stored["at"] + 5] ^= 4
-        path.write_bytes(content)
-        data = CachedDataset(source, path.parent)
-        with pytest.warns(UserWarning, match=r"part-00001\.bin: damaged .*reading 0006 from the archive instead"):
-            assert_same(data)
-        with pytest.raises(BrokenCacheError, match="damaged"):
-            cache_part.Part(path, cache._about(source, 1)).verify()
+    description = cache._about(source.provenance(key), 1)
+    stored = cache_part.Part(path, *description)._samples[2][key]
+    for name in where:
+        stored = stored[name]
+    content = bytearray(whole)
+    content[stored["at"] + 5] ^= 4
+    path.write_bytes(content)
+    data = CachedDataset(source, path.parent)
+    with pytest.warns(UserWarning, match=rf"{key}-00001\.bin: damaged .*reading 0006 from the archive instead"):
+        assert_same(data)
+    with pytest.raises(BrokenCacheError, match="damaged"):
+        cache_part.Part(path, *description).verify()
     with pytest.warns(UserWarning, match="decoding it again"):
         build_cache(source, tmp_path)
     assert path.read_bytes() == whole

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import gc
 
+import archives
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fmtlbench.config import DataConfig
 from fmtlbench.data import partitions
+from fmtlbench.data.cache import build_cache
+from fmtlbench.data.open import open_split
 from fmtlbench.data.partitions import deal, equal_sizes, histograms, linear_sizes
+from fmtlbench.data.real import open_real
 from fmtlbench.errors import FmtlbenchError
 from fmtlbench.scenarios import Partition
 from fmtlbench.seeds import stream
@@ -145,3 +150,48 @@ def test_embedded_data_can_be_dealt_by_class(cache):
     assert histograms(dataset).sum(1).max() <= 32 * 32 and (histograms(dataset).sum(1) > 0).all()
     parts = dealt(Partition("dirichlet", 0.1), dataset, 3, 0)
     assert sorted(i for part in parts for i in part) == list(range(24))
+
+
+# -- real data -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def archive(tmp_path, monkeypatch):
+    monkeypatch.setenv("FMTLBENCH_CACHE", str(tmp_path / "cache"))
+    archives.write_nyudv2(tmp_path)
+    archives.write_pascal(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("domain", ["nyud", "pascal"])
+def test_real_data_are_counted_once_and_kept_on_disk(archive, domain, monkeypatch):
+    told = []
+    dataset = open_real(domain, "train", archive, progress=lambda *done: told.append(done))
+    counts = histograms(dataset)
+    for index in range(3):
+        labels = dataset.sample(index, ("semseg",))["semseg"]
+        assert counts[index].tolist() == [(labels == c).sum() for c in range(dataset.info.classes["semseg"])]
+    assert told == [(3, 3)]
+    with monkeypatch.context() as patch:
+        patch.setattr(type(dataset), "sample", None)  # another run, with other tasks, decodes nothing
+        again = open_real(domain, "train", archive, tasks=("edge", "semseg"))
+        assert np.array_equal(histograms(again), counts)
+    assert len(histograms(open_real(domain, "train", archive, limit=2))) == 2
+    (kept,) = (p for p in (archive / "cache").glob("histograms-*.json") if dataset.digest_of("semseg")[:32] in p.name)
+    whole = kept.read_text()
+    for damage in ("", "{}", whole.replace("[[", "[[-"), whole[:-9], whole.replace("[[", "[[1, ")):
+        assert damage != whole
+        kept.write_text(damage)
+        assert np.array_equal(histograms(open_real(domain, "train", archive)), counts)
+        assert kept.read_text() == whole
+
+
+def test_real_data_from_the_cache_are_dealt_alike(archive):
+    config = DataConfig("real", {"nyud": (32, 32)})
+    read = open_split(config, "nyud", "train", archive)
+    parts = dealt(Partition("dirichlet", 0.3), read, 2, 0)
+    assert sorted(i for part in parts for i in part) == [0, 1, 2] and all(parts)
+    build_cache(read)
+    cached = open_split(config, "nyud", "train", archive)
+    assert type(cached) is not type(read)
+    assert dealt(Partition("dirichlet", 0.3), cached, 2, 0) == parts

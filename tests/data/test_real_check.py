@@ -115,6 +115,21 @@ def test_the_official_lists_are_recognised(root, monkeypatch):
     assert check_split(open_real("nyud", "train", root), info, "train").is_official
 
 
+def test_images_larger_than_a_presets_size_are_mentioned(run, root):
+    assert report(run, root)["splits"]["train"]["larger_than_preset"] == {}
+    assert "larger than" not in run("data", "check", "nyud", "--data-root", root)[1]
+    folder = root / "NYUDv2"
+    for kind in ("images", "segmentation", "edge", "normals"):
+        path = folder / kind / "0003.png"
+        with Image.open(path) as picture:
+            picture.resize((640, 440), Image.NEAREST).save(path)
+    np.save(folder / "depth" / "0003.npy", np.ones((440, 640), np.float32))
+    found = report(run, root)["splits"]
+    assert found["train"]["larger_than_preset"]["paper"] == [448, 576] and not found["test"]["larger_than_preset"]
+    out = run("data", "check", "nyud", "--data-root", root)[1]
+    assert "nyud train: some images are larger than the 448×576 pixels of --preset paper" in out
+
+
 def test_embedded_data_can_be_checked_too(run):
     code, out, _ = run("data", "check", "synth-nyud", "--size", 32, 32, "--json")
     found = json.loads(out)
@@ -155,8 +170,14 @@ def test_cache_is_what_runs_read_afterwards(run, root, tmp_path, monkeypatch):
     for index in range(len(read)):
         one, other = read.sample(index), cached.sample(index)
         assert all(np.array_equal(one[key], other[key]) for key in read.keys)
+    some = open_split(DataConfig("real", {"nyud": (32, 32)}, {"nyud": 2}), "nyud", "train", root, tasks=("edge",))
+    assert some.cached_keys == ("image", "edge") and len(some) == 2
+    # The test split is cached with the edges that odsF needs; a run with the edge loss draws the others.
+    drawn = open_split(config, "nyud", "test", root, edges="training")
+    assert drawn.cached_keys == ("image", "semseg", "depth", "normals")
     (root / "NYUDv2" / "depth" / "0003.npy").write_bytes(b"")  # other data now: the cache is no longer theirs
-    assert type(open_split(config, "nyud", "train", root)) is type(read)
+    with pytest.warns(UserWarning, match="depth-00000.bin: made of other files than are in the archive now"):
+        assert "depth" not in open_split(config, "nyud", "train", root).cached_keys
 
 
 @pytest.mark.parametrize(

@@ -194,17 +194,27 @@ def test_only_images_with_people_for_a_client_that_does_parts_alone(root, tmp_pa
     with monkeypatch.context() as patch:
         patch.setattr("fmtlbench.data.real.people.has_person", None)  # the second time nothing is read
         assert train.eligible(("human_parts",)).tolist() == [0, 2]
-    kept = tmp_path / f"people-{train.fingerprint[:32]}.json"
-    for damage in ("", "[]", '{"with_people": [7]}', kept.read_text().replace("2\n", "1\n")[:-9]):
+    kept = tmp_path / f"people-{train.digest_of('human_parts')[:32]}.json"
+    alone = open_real("pascal", "train", root, tasks=("human_parts",))
+    assert alone.fingerprint != train.fingerprint and alone.digest_of("human_parts")[:32] in kept.name
+    whole = kept.read_text()
+    for damage in (
+        "",
+        "[]",
+        '{"found": [7]}',
+        whole.replace("[0, 2]", "[0, 9]"),
+        whole.replace('"images": 3', '"images": 4'),
+    ):
+        assert damage != whole
         kept.write_text(damage)
         assert train.eligible(("human_parts",)).tolist() == [0, 2]
-    assert '"with_people"' in kept.read_text()
+    assert kept.read_text() == whole
 
 
 def test_a_cache_that_cannot_be_written_is_a_warning(root, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("FMTLBENCH_CACHE", str(tmp_path / "file"))
-    with pytest.warns(UserWarning, match="cannot keep the list"):
+    with pytest.warns(UserWarning, match="people-.* cannot be written"):
         assert open_real("pascal", "train", root).eligible(("human_parts",)).tolist() == [0, 2]
 
 

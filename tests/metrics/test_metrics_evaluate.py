@@ -124,8 +124,9 @@ def test_pascal_saliency_and_normals(capsys, tmp_path):
     (root / "ImageSets" / "Context").mkdir(parents=True)
     (root / "ImageSets" / "Context" / "val.txt").write_text("\n".join(IDS))
     (root / "json").mkdir()
-    (root / "json" / "nyu_classes.json").write_text(json.dumps({"wall": 1, "bed": 2}))
-    (root / "json" / "context_classes.json").write_text(json.dumps({"sky": 5, "wall": 7}))
+    (root / "json" / "nyu_classes.json").write_text(json.dumps({"wall": 1, "bed": 2, "unknown": 3}))
+    context = {"sky": 5, "wall": 7, "tvmonitor": 9, "unknown": 11}
+    (root / "json" / "context_classes.json").write_text(json.dumps(context))
     for i in IDS:
         guess, soft = rng.integers(0, 256, (2, *SIZE), dtype=np.uint8)
         png(pred / "sal" / f"{i}.png", guess)
@@ -134,9 +135,9 @@ def test_pascal_saliency_and_normals(capsys, tmp_path):
         vectors, truth = normals(rng), normals(rng)
         png(pred / "normals" / f"{i}.png", vectors)
         png(root / "normals_distill" / f"{i}.png", truth)
-        segments = rng.choice([5, 7], SIZE).astype(np.uint16)
+        segments = rng.choice([5, 7, 9, 11], SIZE).astype(np.uint16)
         savemat(root / "pascal-context" / "trainval" / f"{i}.mat", {"LabelMap": segments})
-        decoded = np.where((segments == 7)[None], np.moveaxis(truth, 2, 0) / 127.5 - 1, 0.0)
+        decoded = np.where(np.isin(segments, (7, 9))[None], np.moveaxis(truth, 2, 0) / 127.5 - 1, 0.0)
         merr.update(np.moveaxis(vectors, 2, 0)[None] / 127.5 - 1, decoded[None])
     options = ("--dataset", "pascal", "--pred", pred, "--gt", root)
     assert score(capsys, "--task", "sal", *options)["value"] == pytest.approx(maxf.compute().value)

@@ -397,3 +397,14 @@ def test_wrong_weights_are_refused_before_data_and_folders_are_touched(tiny_run,
     with pytest.raises(FmtlbenchError, match="cannot be reached"):
         tiny_run("local", **{"model.pretrained": True})
     assert not list((tmp_path / "runs").rglob("*"))
+
+
+@pytest.mark.parametrize("backbone", [name for name in BACKBONES if "nano" not in name])
+def test_the_weights_are_named_and_the_name_moves_no_random_start(backbone):
+    """Without a name timm would choose, and may choose otherwise tomorrow."""
+    named = BACKBONES[backbone].timm
+    plain, tag = named.split(".")
+    assert timm.get_pretrained_cfg(named).tag == tag
+    with torch.device("meta"):
+        shapes = [{n: v.shape for n, v in timm.create_model(name).state_dict().items()} for name in (named, plain)]
+    assert shapes[0] == shapes[1]  # so random numbers are drawn for the same tensors, the classifier's included

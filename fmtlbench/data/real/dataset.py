@@ -29,6 +29,14 @@ class Files(NamedTuple):
     suffix: str
 
 
+class Provenance(NamedTuple):
+    """A key's name among variants, what all images have in common, and each one's id and the sizes of its files."""
+
+    name: str
+    common: list[Any]
+    images: list[list[Any]]
+
+
 class RealDataset:
     """One split of one archive. Subclasses say where files lie and add `read_<task>(index, shape)` for every task.
 
@@ -150,15 +158,12 @@ class RealDataset:
         """sha256 of the archive's name, the split and its whole list: the same for any choice of tasks or images."""
         return _digest([self.archive, self.split, read_ids(self.folder / self.lists[self.split])])
 
-    def provenance(self, key: str) -> tuple[list[Any], list[list[Any]]]:
-        """What the image or a label is made of: common to all images, and of each its id and the sizes of its files.
-
-        The image belongs to every label, which must fit it.
-        """
+    def provenance(self, key: str) -> Provenance:
+        """What the image or a label is made of; the image belongs to every label, which must fit it."""
         kinds = dict.fromkeys(("image", *(() if key == "image" else self.needs.get(key, (key,)))))
-        common = [VERSION, key, *([self.edges] if key == "edge" else [])]
-        common += [_size(self.folder / name) for name in self.extra_files.get(key, ())]
-        return common, [list(each) for each in zip(self.ids, *map(self._sizes, kinds))]
+        name = f"edge-{self.edges}" if key == "edge" else key
+        common = [VERSION, name, *(_size(self.folder / file) for file in self.extra_files.get(key, ()))]
+        return Provenance(name, common, [list(each) for each in zip(self.ids, *map(self._sizes, kinds))])
 
     def digest_of(self, key: str) -> str:
         """sha256 of a label's provenance in these images, whatever other tasks the dataset was opened with."""

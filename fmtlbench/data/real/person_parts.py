@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from ...errors import nearest
+from ...tasks import IGNORE
 from .files import DamagedFileError, Shape, fitting, read_mat
 
 PERSON, CLASSES = 15, 20  # numbers of the PASCAL VOC classes
@@ -42,6 +43,16 @@ def read_person_parts(path: Path, shape: Shape) -> np.ndarray:
                 raise DamagedFileError(path, f"a person has no part {name!r}; {nearest(name, PART_CLASS)}")
             np.copyto(label, PART_CLASS[name], where=fitting(path, _mask(path, part["mask"]), shape))
     return np.ascontiguousarray(label)
+
+
+def scored_parts(path: Path, empty: Shape) -> np.ndarray:
+    """[H, W] int64 as the metric takes it: all is ignored where nobody is, for background alone is not scored.
+
+    The first object tells the size; `empty` is that of a file without any.
+    """
+    shape = next((_mask(path, thing["mask"]).shape for _, thing in _objects(path)), empty)
+    label = read_person_parts(path, shape).astype(np.int64)
+    return label if label.any() else np.full_like(label, IGNORE)
 
 
 def has_person(path: Path) -> bool:

@@ -45,7 +45,7 @@ class FedHCA2(Algorithm):
         super().__init__(params, parties)
         self.alpha = HyperWeights(params)  # by client
         self.beta = HyperWeights(params)  # by decoder, one weight per layer
-        self.common, self.common_clients = None, ()  # Ũ of the last round, [d], and who received it
+        self.common_update, self.common_clients = None, ()  # Ũ of the last round, [d], and who received it
         self.attended, self.attended_owners = None, ()  # Ã of the last round, [K, d], and whose rows these are
 
     def shared(self, index):
@@ -56,12 +56,12 @@ class FedHCA2(Algorithm):
 
     def _encoders(self, rows):
         clients = [owner.client for owner in rows.owners]
-        gram, along = inner_products(rows, self.common)
+        gram, along = inner_products(rows, self.common_update)
         self.alpha.step({i: [-g] for i, g in zip(clients, along.tolist()) if i in self.common_clients})
         c = self.params.c
         u = conflict_averse_coefficients(gram, c) / (1 + c * c)
         alpha = np.array([self.alpha.used(i, 1, self.params.alpha) for i in clients])  # [N, 1]
-        new, self.common = self._move(rows, u, alpha)
+        new, self.common_update = self._move(rows, u, alpha)
         self.common_clients = tuple(clients)
         return new
 
@@ -118,14 +118,14 @@ class FedHCA2(Algorithm):
     def state_dict(self):
         return {
             "alpha": self.alpha.state_dict(), "beta": self.beta.state_dict(),
-            "common": self.common, "common_clients": list(self.common_clients),
+            "common": self.common_update, "common_clients": list(self.common_clients),
             "attended": self.attended, "attended_owners": [list(o) for o in self.attended_owners],
         }  # fmt: skip
 
     def load_state_dict(self, state):
         self.alpha.load_state_dict(state["alpha"], int)
         self.beta.load_state_dict(state["beta"], lambda key: Owner(*key))
-        self.common, self.common_clients = state["common"], tuple(state["common_clients"])
+        self.common_update, self.common_clients = state["common"], tuple(state["common_clients"])
         self.attended = state["attended"]
         self.attended_owners = tuple(Owner(*o) for o in state["attended_owners"])
 

@@ -16,6 +16,7 @@ from .data.catalog import DOMAINS, dataset_for
 from .errors import RefusedError, UsageError, nearest, unknown
 from .exchange import Party
 from .metrics import METRICS
+from .models.catalog import MAPS, STRIDES, misfit
 from .models.weights import resolved
 from .presets import read_preset
 from .scenarios import Parameters, Scenario, check_images, check_scenario, read_scenario
@@ -60,7 +61,7 @@ class DataConfig:
     workers: int = limits(0, low=0, high=256, doc="loading processes for real images; moves no number")
 
     def train_images(self, domain: str) -> int:
-        """How many training images stand for a domain: as many as asked for, of real data those of the official list."""
+        """How many training images a domain has: as many as asked for, of real data at most the official list."""
         asked = (self.train_samples or {}).get(domain)
         there = dataset_for(domain, self.source).official.get("train")
         return min(n for n in (asked, there.images if there else None) if n is not None)
@@ -350,13 +351,21 @@ def _cross_check(config: RunConfig, origins: Mapping[str, str]) -> None:
             raise complain("train.augment", f"{name!r} is for real images; the embedded data take flip only")
     elif config.model.init == "lecun" and config.model.backbone.startswith("swin") and not config.model.pretrained:
         # Zero padding and zero biases leave LayerNorm nothing to scale; each one multiplies the gradient by 300.
-        raise complain("model.init", "with lecun a Swin's gradients overflow where real images are padded; take torch")
+        raise complain("model.init", "lecun lets a Swin overflow where real images are padded; --set model.init=torch")
     for key, mapping in needed.items():
         for domain in sorted(set(mapping or {}) - set(DOMAINS)):
             raise complain(f"{key}.{domain}", f"no dataset {domain!r}; {nearest(domain, DOMAINS)}")
         for domain in sorted(domains - set(mapping or {})):
             raise complain(key, f"no entry for {domain!r}, which the scenario uses")
-    check_images(config.scenario, {d: config.data.train_images(d) for d in domains}, origins, "scenario")
+    maps = MAPS[config.model.architecture]
+    if reason := misfit(config.model.backbone, maps):
+        raise complain("model.backbone", reason)
+    for domain in sorted(domains):
+        if any(edge % STRIDES[maps] for edge in config.data.size[domain]):
+            size = list(config.data.size[domain])
+            raise complain(f"data.size.{domain}", f"expected multiples of {STRIDES[maps]} here, got {size}")
+    images = {domain: config.data.train_images(domain) for domain in domains}
+    check_images(config.scenario, images, config.data.train_samples is not None, origins, "scenario")
     for key, mapping in (
         ("train.loss_weights", config.train.loss_weights),
         ("evaluation.metrics", config.evaluation.metrics),

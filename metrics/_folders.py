@@ -62,16 +62,21 @@ def layout(dataset: str) -> Layout:
 
 
 def find(folders: list[Path], task: str) -> dict[str, Path]:
-    """Image id → file. Depth comes as .npy only, since colour pictures lie beside it."""
+    """Image id → file; of several folders the first that has the image counts.
+
+    Depth comes as .npy only, since colour pictures lie beside it.
+    """
     kinds = (".npy",) if task == "depth" else (".png", ".npy", ".mat")
     found: dict[str, Path] = {}
     for folder in folders:
+        here: dict[str, Path] = {}
         for path in sorted(folder.iterdir()):
             if path.suffix.lower() not in kinds or path.name.startswith("."):
                 continue
-            if path.stem in found:
-                raise UsageError(f"two files for image {path.stem}: {found[path.stem]} and {path}")
-            found[path.stem] = path
+            if path.stem in here:
+                raise UsageError(f"two files for image {path.stem}: {here[path.stem]} and {path}")
+            here[path.stem] = path
+        found = here | found
     return found
 
 

@@ -10,12 +10,13 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..bench.absent import FAILED, SUFFIX, Absence
 from .labels import Labels, client_groups
 from .runs import OF_SCORE, DamagedRun, Problem, RunRecord, check, located, read_json
 
@@ -39,6 +40,7 @@ class Collection:
     frame: pd.DataFrame
     runs: list[RunRecord]
     problems: list[str]
+    absences: list[tuple[str, Absence]] = field(default_factory=list)  # label of a method, why it has no run
 
 
 def find_runs(paths: Iterable[str | Path] = ("runs",)) -> list[Path]:
@@ -47,7 +49,7 @@ def find_runs(paths: Iterable[str | Path] = ("runs",)) -> list[Path]:
     Raises:
         UsageError: A path that does not exist, or has no run in it.
     """
-    return [folder for folder, _ in located(paths)]
+    return [folder for folder, _ in located(paths)[0]]
 
 
 def collect(paths: Iterable[str | Path] = ("runs",)) -> Collection:
@@ -70,12 +72,16 @@ def _no_garbage() -> Iterator[None]:
 
 def _collect(paths: Iterable[str | Path]) -> Collection:
     runs, problems = [], []
-    for folder, name in located(paths):
+    folders, files = located(paths)
+    absent = _absent(files, problems)
+    for folder, name in folders:
         try:
             summary = read_json(folder / "summary.json")
             if summary is None:
-                problems.append(Problem(folder, "not finished (no summary.json)"))
+                if folder not in absent:
+                    problems.append(Problem(folder, "not finished (no summary.json)"))
                 continue
+            absent.pop(folder, None)
             check(summary)
             record = RunRecord(folder, name, summary, data_key=_data_key(summary))
             record.setting = summary.get("setting") or _older_setting(record)
@@ -84,7 +90,8 @@ def _collect(paths: Iterable[str | Path]) -> Collection:
             problems.append(Problem(folder, str(error)))
             continue
         runs.append(record)
-    labels = Labels([run.summary for run in runs])
+    problems += [Problem(f, f"failed: {a.reason}", absence=True) for f, a in absent.items() if a.why == FAILED]
+    labels = Labels([*(run.summary for run in runs), *map(vars, absent.values())])
     shapes: dict[str, dict[str, str]] = {}
     for run in runs:
         run.label = labels.of(run.summary)
@@ -92,7 +99,20 @@ def _collect(paths: Iterable[str | Path]) -> Collection:
         shape = repr([(c["id"], c["dataset"], c["tasks"]) for c in clients])
         run.groups = shapes.get(shape) or shapes.setdefault(shape, client_groups(clients))
     _tell_apart(runs)
-    return Collection(_frame(runs), runs, problems)
+    absences = [(labels.of(vars(absence)), absence) for absence in absent.values()]
+    return Collection(_frame(runs), runs, problems, absences)
+
+
+def _absent(files: Iterable[Path], problems: list[str]) -> dict[Path, Absence]:
+    """The folder that a run would have had, or a name like it → why there is none."""
+    found = {}
+    for file in files:
+        folder = file.with_name(file.name.removesuffix(SUFFIX))
+        try:
+            found[folder] = Absence.from_json(read_json(file) or {})
+        except (DamagedRun, KeyError, TypeError) as error:
+            problems.append(Problem(folder, f"{file.name} is no note of an absent run: {error}"))
+    return found
 
 
 def _short_hash(value: Any) -> str:
@@ -175,7 +195,8 @@ def _frame(runs: list[RunRecord]) -> pd.DataFrame:
         for name in ("unit", "higher_is_better", "trivial"):
             columns[name] += [r.get(name) for r in scores]
     for name in ("value", "trivial"):
-        columns[name] = np.array(columns[name], dtype=float)  # None becomes NaN
+        numbers = np.array(columns[name], dtype=float)  # None becomes NaN
+        columns[name] = np.where(np.isfinite(numbers), numbers, np.nan)
     versions = pd.Series(of_run["scenario_version"], dtype=object)  # None among numbers must not make floats of them
     per_run = pd.DataFrame({**of_run, "scenario_version": versions})
     repeated = per_run.take(np.repeat(np.arange(len(runs)), counts)).reset_index(drop=True)

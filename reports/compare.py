@@ -7,11 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ..bench.absent import Absence
 from ..errors import FmtlbenchError, UsageError, nearest
 from .collect import Collection, RunRecord
 from .delta import delta_cell
-from .leaderboard import by_setting, describe
-from .published import DATASETS, Meaning, Published, load_published, number, published_names
+from .labels import dataset_name
+from .published import Meaning, Published, load_published, number, published_names
+from .settings import by_setting, describe, flat, scenario_parameters
 from .table import Cell, Column, Row, Table, mean_cell
 
 if TYPE_CHECKING:
@@ -21,8 +23,8 @@ UNLIKE = "≠"
 # Moves no score, or is no part of the paper's setting.
 _APART = (
     "algorithm", "seed", "device", "checkpoint_every", "numerics", "scenario.description", "scenario.paper",
-    "scenario.parameters", "data.workers", "model.weights", "model.weights_sha256", "evaluation.every",
-    "evaluation.batch_size", "train.threads",
+    "scenario.parameters", "data.workers", "model.weights", "evaluation.every", "evaluation.batch_size",
+    "train.threads",
 )  # fmt: skip
 
 
@@ -46,7 +48,10 @@ def compare(collection: Collection, name: str) -> list[Table]:
         )
     frame = collection.frame
     mine = frame[frame["run"].isin([run.name for run in runs])]
-    tables = [_table(published, part, here) for _, part, here in by_setting(mine, runs)]
+    tables = []
+    for _, part, here in by_setting(mine, runs):
+        absent = {label: a for label, a in collection.absences if a.setting == here[0].setting}
+        tables.append(_table(published, part, here, absent))
     if not any(table.rows for table in tables):
         theirs = dict.fromkeys(published.label(row) for row in published.rows)
         ours = sorted({run.label for run in runs})
@@ -54,7 +59,7 @@ def compare(collection: Collection, name: str) -> list[Table]:
     return [table for table in tables if table.rows]
 
 
-def _table(published: Published, part: pd.DataFrame, runs: list[RunRecord]) -> Table:
+def _table(published: Published, part: pd.DataFrame, runs: list[RunRecord], absent: Mapping[str, Absence]) -> Table:
     rows, unlike = _rows_for(published, runs[0])
     unlike = [*_differences(published, runs[0], published.model(rows[0])), *unlike]
     measured = _measured(published, part)
@@ -76,6 +81,7 @@ def _table(published: Published, part: pd.DataFrame, runs: list[RunRecord]) -> T
     notes = ["gap: measured − published"]
     notes += [f"no run of: {_list(missing)}"] if missing else []
     known = {published.label(row) for row in rows}
+    notes += [f"{label} {a.why}: {a.reason}" for label, a in absent.items() if label in known - measured.keys()]
     extra = sorted(set(measured) - known)
     notes += [f"not in the paper's table: {_list(extra)}"] if extra else []
     notes += published.entry.get("notes", ())
@@ -92,7 +98,7 @@ def _rows_for(published: Published, run: RunRecord) -> tuple[list[dict[str, str]
     """The rows about the run's scenario and network; (all of the scenario, what is unlike) if none is about both."""
     rows = [row for row in published.rows if published.scenario(row) == run.summary["scenario"]]
     said = run.summary.get("setting_text") or {}
-    chosen = said.get("scenario_parameters") or {}
+    chosen = scenario_parameters(run)
     parameter = published.entry.get("parameters")
 
     def agrees(row: dict[str, str]) -> bool:
@@ -119,9 +125,21 @@ def _differences(published: Published, run: RunRecord, model: Mapping[str, str])
     for key, theirs in published.setting.items():
         if run.summary[key] != theirs:
             unlike.append(f"{key} {run.summary[key]} (paper: {theirs})")
+    unlike += _other_parameters(published, run)
     if run.summary["preset"] == published.setting["preset"]:
         unlike += _changed_values(run, model)
     return unlike
+
+
+def _other_parameters(published: Published, run: RunRecord) -> list[str]:
+    """Numbers that the scenario leaves open and the table does not name: the paper has their defaults."""
+    chosen = {k: v for k, v in scenario_parameters(run).items() if k != published.entry.get("parameters")}
+    if not chosen:
+        return []
+    from ..scenarios import load_scenario
+
+    theirs = load_scenario(run.summary["scenario"]).parameters
+    return [f"{k} {v} (paper: {theirs.get(k, 'unknown')})" for k, v in chosen.items() if v != theirs.get(k)]
 
 
 def _changed_values(run: RunRecord, model: Mapping[str, str]) -> list[str]:
@@ -130,28 +148,23 @@ def _changed_values(run: RunRecord, model: Mapping[str, str]) -> list[str]:
     from ..schema import plain
 
     s = run.summary
-    config = _flat(run.config)
+    config = flat(run.config)
     if not config:
         return ["config.yaml is lost, so other values are unknown"]
     overrides: dict[str, Any] = {f"model.{key}": value for key, value in model.items()}
-    for key, value in ((s.get("setting_text") or {}).get("scenario_parameters") or {}).items():
-        overrides[f"scenario.{key}"] = value
+    overrides |= {f"scenario.{key}": value for key, value in scenario_parameters(run).items()}
     try:
-        ideal = _flat(plain(resolve("local", s["scenario"], s["preset"], overrides=overrides)))
+        ideal = flat(plain(resolve("local", s["scenario"], s["preset"], overrides=overrides)))
     except FmtlbenchError as error:
         return [f"the preset cannot be compared with ({error})"]
     skip = ("federation.rounds", "data.source")  # told already
-    return [
+    file = config.get("model.weights_sha256")
+    weights = [f"encoder weights of a file (sha256 {file[:8]}), which need not be the paper's"] if file else []
+    return weights + [
         f"{key} {config[key]} (preset: {value})"
         for key, value in ideal.items()
         if key not in skip and not key.startswith(_APART) and key in config and config[key] != value
     ]
-
-
-def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
-    if not isinstance(value, dict):
-        return {prefix: value}
-    return {k: v for key, inner in value.items() for k, v in _flat(inner, f"{prefix}.{key}" if prefix else key).items()}
 
 
 # -- cells -------------------------------------------------------------------------------------------------------------
@@ -216,7 +229,7 @@ def _column(published: Published, name: str, meaning: Meaning, unlike: bool) -> 
     title = TASKS[meaning.task].title + (f" {UNLIKE}" if unlike else "")
     metric = meaning.metric + (f" ×{meaning.times:g}" if meaning.times != 1 else "")
     splits = {m.split for m in published.scores.values()}
-    heading = DATASETS[meaning.dataset] + (f", {meaning.split}" if len(splits) > 1 else "")
+    heading = dataset_name(meaning.dataset) + (f", {meaning.split}" if len(splits) > 1 else "")
     return Column(name, title, metric, heading, digits, meaning.higher_is_better)
 
 

@@ -11,14 +11,14 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
 from ..tasks import TASKS
-from .plots.style import GREY, WIDTH, new_figure, styled
+from .labels import dataset_name
+from .plots.style import GREY, WIDTH, new_figure, styled, text_width
 
 # One colour per task, told apart by people with any of the usual colour-vision deficiencies (Okabe–Ito).
 TASK_COLOURS = {
     "semseg": "#0072B2", "human_parts": "#D55E00", "sal": "#E69F00", "normals": "#009E73", "edge": "#CC79A7",
     "depth": "#56B4E9",
 }  # fmt: skip
-DATASETS = {"pascal": "PASCAL-Context", "nyud": "NYUD-v2"}
 
 POINT = 1 / 72  # inches
 WIDEST = 6.9  # inches, both columns of a page
@@ -31,12 +31,13 @@ DIGIT = 0.58 * FONT  # points, width of one digit
 
 
 @styled
-def distribution(name: str, clients: Sequence[Mapping[str, Any]]) -> Figure:
+def distribution(name: str, clients: Sequence[Mapping[str, Any]], source: str = "real") -> Figure:
     """Draw it.
 
     Args:
         name: of the scenario, for the title.
         clients: in scenario order, each with `dataset`, `tasks` (a sequence of names) and `images`.
+        source: of the data, as a run's summary says it: the papers' names are for real ones.
     """
     rows = _rows(clients)
     width = min(WIDEST, max(WIDTH, LABELS + COLUMN * len(clients)))
@@ -56,7 +57,7 @@ def distribution(name: str, clients: Sequence[Mapping[str, Any]]) -> Figure:
             if numbers:
                 _number(axes, (x, y), client["images"], size, column, colour)
     axes.set_title(name if numbers else f"{name}: up to {largest} images per client")
-    _frame(axes, rows, len(clients))
+    _frame(axes, rows, len(clients), source)
     return figure
 
 
@@ -81,7 +82,7 @@ def _number(axes: Axes, place: tuple[int, int], images: int, size: float, column
     axes.annotate(str(images), place, **look)
 
 
-def _frame(axes: Axes, rows: list[tuple[str, str]], clients: int) -> None:
+def _frame(axes: Axes, rows: list[tuple[str, str]], clients: int, source: str) -> None:
     axes.set_xlim(0.5, clients + 0.5)
     axes.set_ylim(len(rows) - 0.5, -0.5)  # the first row on top
     step = next(n for n in (1, 2, 5, 10, 20, 50, 100, 500, 1000, 10_000, 100_000) if clients / n <= 24)
@@ -100,8 +101,11 @@ def _frame(axes: Axes, rows: list[tuple[str, str]], clients: int) -> None:
         count = sum(d == dataset for d, _ in rows)
         if start:
             axes.axhline(start - 0.5, color="0.7", linewidth=0.6)
+        title = dataset_name(dataset, source)
+        if text_width([title], FONT) > ROW * count:  # longer than its rows: it would run into its neighbour
+            title = title.replace("-", "-\n", 1)
         axes.annotate(
-            DATASETS.get(dataset, dataset), (0, start + (count - 1) / 2), (-46, 0), xycoords=axes.get_yaxis_transform(),
+            title, (0, start + (count - 1) / 2), (-46, 0), xycoords=axes.get_yaxis_transform(),
             textcoords="offset points", rotation=90, ha="center", va="center", fontsize=FONT,
         )  # fmt: skip
         start += count

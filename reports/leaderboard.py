@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..errors import FmtlbenchError, UsageError, unknown
+from ..bench.absent import REFUSED, Absence
+from ..errors import UsageError, unknown
 from ..tasks import TASKS
 from .collect import Collection, RunRecord
 from .delta import RESAMPLED, Scores, delta_cell
-from .labels import zoo_rank
+from .labels import dataset_name, zoo_rank
+from .settings import by_setting, describe, distinguishing, listed
 from .table import Cell, Column, Row, Table, mean_cell
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 SORTS = ("zoo", "delta", "name")
 # The papers' order: SemSeg, Parts, Sal, Normals, Edge on PASCAL-Context; SemSeg, Depth, Normals, Edge on NYUD-v2.
 TASK_ORDER = ("semseg", "human_parts", "sal", "depth", "normals", "edge")
-REAL_NAMES = {"pascal": "PASCAL-Context", "nyud": "NYUD-v2"}
+NULL = "NULL"  # the papers' word where a method makes no sense
 
 
 def leaderboards(
@@ -55,51 +57,39 @@ def leaderboards(
         rows = rows[rows["scenario"] == scenario]
     chosen = rows[rows["split"] == split]
     if chosen.empty:
-        raise UsageError(f"no finished run has scores on the {split!r} split; splits: {_list(set(rows['split']))}")
+        raise UsageError(f"no finished run has scores on the {split!r} split; splits: {listed(set(rows['split']))}")
     settings = by_setting(chosen, runs)
-    told = _distinguishing([here[0] for _, _, here in settings])
+    told = distinguishing([here[0] for _, _, here in settings])
     tables = []
     for (name, part, here), words in zip(settings, told):
-        problems = [str(p) for p in collection.problems if p.scenario == name]
-        table = _table(part, here, split, baseline, words, problems)
-        tables.append(_sorted(table, sort).marked())
-    return tables
-
-
-def by_setting(rows: pd.DataFrame, runs: list[RunRecord]) -> list[tuple[str, pd.DataFrame, list[RunRecord]]]:
-    """(scenario, rows, runs) of every setting; two runs for one place in a table are refused."""
-    with_rows = set(rows["run"])
-    settings: dict[tuple, list[RunRecord]] = {}
-    for run in runs:
-        if run.name in with_rows:
-            settings.setdefault(_together(run), []).append(run)
-    ordered = sorted(settings.items(), key=lambda item: tuple(map(str, item[0])))
-    place = {run.name: number for number, (_, here) in enumerate(ordered) for run in here}
-    numbers = rows["run"].map(place)
-    found = []
-    for number, (key, here) in enumerate(ordered):
-        _refuse_twins(here)
-        found.append((key[0], rows[numbers == number], here))
-    return found
-
-
-def _together(run: RunRecord) -> tuple:
-    """What all runs of a table have in common."""
-    s = run.summary
-    rounds = f"{s['rounds']:09}"  # so that text sorts as numbers do
-    return (s["scenario"], s.get("scenario_version"), s["preset"], s["data"], rounds, run.data_key, run.setting)
+        problems = [str(p) for p in collection.problems if p.scenario == name and not p.absence]
+        absences = [(label, a) for label, a in collection.absences if a.setting == here[0].setting]
+        tables.append(_table(part, here, split, baseline, words, problems, absences))
+    _check_sort(sort, tables)
+    return [_sorted(table, sort).marked() for table in tables]
 
 
 def _table(
-    part: pd.DataFrame, runs: list[RunRecord], split: str, baseline: str, words: str, problems: list[str]
+    part: pd.DataFrame,
+    runs: list[RunRecord],
+    split: str,
+    baseline: str,
+    words: str,
+    problems: list[str],
+    absences: list[tuple[str, Absence]],
 ) -> Table:
     first = runs[0].summary
     scores, up = _scores(part)
     columns, keys = _columns(part, first)
-    methods = sorted({(run.summary["algorithm"], run.label) for run in runs}, key=lambda m: (zoo_rank(m[0]), m[1]))
-    base = _baseline(methods, baseline)
+    absent: dict[tuple[str, str], list[Absence]] = {}
+    for label, absence in absences:
+        absent.setdefault((absence.algorithm, label), []).append(absence)
+    base = _baseline(sorted(scores, key=_zoo), baseline)
     rows = []
-    for method in methods:
+    for method in sorted(scores.keys() | absent.keys(), key=_zoo):
+        if method not in scores:
+            rows.append(_absent_row(method[1], absent[method], len(columns) + 1))
+            continue
         seeds = scores[method]
         cells = [mean_cell([_mean(of_seed, group) for of_seed in seeds.values()]) for group in keys]
         if base is None:
@@ -112,12 +102,32 @@ def _table(
     columns = (
         *columns, Column("delta_m", "Δm %", "", "", 2, True), Column("seeds", "seeds", digits=0)
     )  # fmt: skip
-    notes = _notes(scores, base, any(row.cells[-2].interval for row in rows))
+    notes = _notes(scores, base, any(row.cells[-2].interval for row in rows), absent)
     name = f"{first['scenario']}-{first['preset']}-{first['data']}-{split}-{runs[0].setting.removeprefix('older-')[:8]}"
     return Table(
         name, _title(first, split), describe(runs, words), ("Method",), columns,
         tuple(rows), (*notes, *problems),
     )  # fmt: skip
+
+
+def _zoo(method: tuple[str, str]) -> tuple:
+    return (zoo_rank(method[0]), method[1])
+
+
+def _absent_row(label: str, absences: list[Absence], width: int) -> Row:
+    """A method without any finished run: a word in every cell, and the reason below the table."""
+    refused = [absence.reason for absence in absences if absence.why == REFUSED]
+    cell = Cell(word=NULL if refused else "failed")
+    note = f"refused: {refused[0]}" if refused else f"failed: {_failures(absences)}"
+    return Row((label,), (*[cell] * width, Cell(0.0)), note)
+
+
+def _failures(absences: list[Absence]) -> str:
+    """Each reason once, with the seeds it is about."""
+    seeds: dict[str, list[int]] = {}
+    for absence in absences:
+        seeds.setdefault(absence.reason, []).append(absence.seed)
+    return "; ".join(f"seed {listed(of)}: {reason}" for reason, of in seeds.items())
 
 
 def _scores(part: pd.DataFrame) -> tuple[dict[tuple[str, str], Scores], dict[tuple, bool]]:
@@ -169,13 +179,13 @@ def _columns(part: pd.DataFrame, summary: dict[str, Any]) -> tuple[list[Column],
         unit, better = facts[at]
         title = TASKS[task].title if task in TASKS else task
         heading = group if clash else headings[at]
-        columns.append(Column(f"{group}/{task}/{metric}", title, metric, heading, 4 if unit == "m" else 2, better))
+        digits = 2 if unit in ("%", "deg") else 4  # metres and losses are small numbers
+        columns.append(Column(f"{group}/{task}/{metric}", title, metric, heading, digits, better))
     return columns, [members[at] for at in ordered]
 
 
 def _heading(dataset: str, source: str, single: bool) -> str:
-    name = REAL_NAMES.get(dataset, dataset) if source == "real" else f"{source}-{dataset}"
-    return f"{name} ({'ST' if single else 'MT'})"
+    return f"{dataset_name(dataset, source)} ({'ST' if single else 'MT'})"
 
 
 def _mean(of_seed: dict[tuple, float], keys: Sequence[tuple]) -> float:
@@ -188,34 +198,11 @@ def _baseline(methods: Sequence[tuple[str, str]], name: str) -> tuple[str, str] 
     named = labelled or [m for m in methods if m[0] == name]
     plain = [m for m in named if "(" not in m[1] and not m[1].endswith("-E")]
     if len(named) > 1 and len(plain) != 1:
-        raise UsageError(f"--baseline {name}: several variants, name one by its label: {_list(m[1] for m in named)}")
+        raise UsageError(f"--baseline {name}: several variants, name one by its label: {listed(m[1] for m in named)}")
     return (named if len(named) == 1 else plain or [None])[0]
 
 
-def _refuse_twins(runs: list[RunRecord]) -> None:
-    seen: dict[tuple, RunRecord] = {}
-    for run in runs:
-        key = (run.summary["algorithm"], run.label, run.summary["seed"])
-        if key in seen:
-            raise FmtlbenchError(
-                f"two runs of {run.label}, seed {run.summary['seed']}, in one setting: {seen[key].folder} and "
-                f"{run.folder}; remove one, or name the folders you mean"
-            )
-        seen[key] = run
-
-
 # -- words -------------------------------------------------------------------------------------------------------------
-
-
-def _distinguishing(runs: list[RunRecord]) -> list[str]:
-    """For one run of each setting: the values of `setting_text` that set it apart from the others of its scenario."""
-    told = []
-    for run in runs:
-        mine = run.summary.get("setting_text") or {}
-        others = [o.summary.get("setting_text") or {} for o in runs if o.summary["scenario"] == run.summary["scenario"]]
-        keys = [k for k in mine if any(other and other.get(k) != mine[k] for other in others)]
-        told.append(", ".join(f"{k} {mine[k]}" for k in keys))
-    return told
 
 
 def _title(s: dict[str, Any], split: str) -> str:
@@ -223,44 +210,37 @@ def _title(s: dict[str, Any], split: str) -> str:
     return f"{s['scenario']}{version}, {split} test split"
 
 
-def describe(runs: list[RunRecord], words: str = "") -> str:
-    """The setting of a table in one line; `words` tell it from its neighbours."""
-    s = runs[0].summary
-    data = f"{s['data']} data" + (f" {runs[0].data_key}" if runs[0].data_key else " (no fingerprint)")
-    seeds = sorted({run.summary["seed"] for run in runs})
-    how = "mean ± standard deviation over seeds" if len(seeds) > 1 else "seed"
-    parts = [
-        f"preset {s['preset']}", data, f"{s['rounds']} rounds",
-        _list({run.summary.get("device") or "unknown device" for run in runs}), "scores of the last round",
-        f"{how} {_list(seeds)}", f"setting {runs[0].setting[:14]}{f' ({words})' if words else ''}",
-        f"fmtlbench {_list({run.version or 'unknown version' for run in runs})}",
-    ]  # fmt: skip
-    return " · ".join(parts)
-
-
-def _notes(scores: dict, base: tuple[str, str] | None, intervals: bool) -> list[str]:
+def _notes(scores: dict, base: tuple[str, str] | None, intervals: bool, absent: dict) -> list[str]:
     notes = []
     if base is not None:
         notes.append(f"Δm: mean relative change over (client, task) against {base[1]}, seed by seed; up is better")
     if intervals:
         notes.append(RESAMPLED)
     everyone = sorted({seed for seeds in scores.values() for seed in seeds})
-    for (_, label), seeds in scores.items():
-        absent = [seed for seed in everyone if seed not in seeds]
-        if absent:
-            notes.append(f"{label}: no finished run of seed {_list(absent)}")
+    for method, seeds in scores.items():
+        failed = [a for a in absent.get(method, ()) if a.why != REFUSED and a.seed not in seeds]
+        if failed:
+            notes.append(f"{method[1]} failed, {_failures(failed)}")
+        missing = [seed for seed in everyone if seed not in seeds and seed not in {a.seed for a in failed}]
+        if missing:
+            notes.append(f"{method[1]}: no finished run of seed {listed(missing)}")
     return notes
 
 
+def _check_sort(sort: str, tables: Sequence[Table]) -> None:
+    """A column that no table has is a mistake; one that only some have sorts those."""
+    keys = dict.fromkeys(column.key for table in tables for column in table.columns)
+    if sort not in (*SORTS, *keys):
+        raise unknown("column to sort by", sort, [*SORTS, *keys])
+
+
 def _sorted(table: Table, sort: str) -> Table:
-    if sort == "zoo":
-        return table
-    if sort == "name":
-        return replace(table, rows=tuple(sorted(table.rows, key=lambda row: row.labels)))
     keys = [column.key for column in table.columns]
     wanted = "delta_m" if sort == "delta" else sort
-    if wanted not in keys:
-        raise unknown("column to sort by", sort, [*SORTS, *keys])
+    if sort == "name":
+        return replace(table, rows=tuple(sorted(table.rows, key=lambda row: row.labels)))
+    if wanted not in keys:  # the papers' order, in which they are
+        return table
     at = keys.index(wanted)
     sign = 1 if table.columns[at].higher_is_better is False else -1
 
@@ -269,7 +249,3 @@ def _sorted(table: Table, sort: str) -> Table:
         return (value is None, 0 if value is None else sign * value)
 
     return replace(table, rows=tuple(sorted(table.rows, key=place)))
-
-
-def _list(items) -> str:
-    return ", ".join(map(str, sorted(items, key=lambda i: (str(type(i)), i))))

@@ -13,11 +13,11 @@ from ..errors import unknown
 from ..metrics import delta_m
 from ..tasks import TASKS
 from ..yamlfile import load_yaml
+from .labels import dataset_name
 from .table import Cell, Column, Row, Table
 
 FOLDER = Path(__file__).parent / "published"
 TOLERANCE = 0.02  # cells are printed with two decimals
-DATASETS = {"pascal": "PASCAL-Context", "nyud": "NYUD-v2"}
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ def _column(published: Published, name: str) -> Column:
     if name in published.scores:
         meaning = published.scores[name]
         both = len({m.split for m in published.scores.values()}) > 1
-        heading = {"global": "G-FL", "personal": "P-FL"}[meaning.split] if both else DATASETS[meaning.dataset]
+        heading = {"global": "G-FL", "personal": "P-FL"}[meaning.split] if both else dataset_name(meaning.dataset)
         metric = meaning.metric + (f" ×{meaning.times:g}" if meaning.times != 1 else "")
         return Column(name, TASKS[meaning.task].title, metric, heading, 2, meaning.higher_is_better)
     if name in published.deltas and published.scores:

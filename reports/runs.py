@@ -11,6 +11,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from ..bench.absent import SUFFIX
 from ..errors import FmtlbenchError, UsageError
 
 _REQUIRED = ("algorithm", "scenario", "preset", "data", "seed", "rounds", "clients", "scores")
@@ -26,10 +27,12 @@ class Problem(str):
     """Why a folder could not be used, as text; it remembers which scenario the folder belongs to."""
 
     scenario: str
+    absence: bool  # tables tell it from the `Absence`, which knows the setting too
 
-    def __new__(cls, folder: Path, reason: str) -> Problem:
+    def __new__(cls, folder: Path, reason: str, absence: bool = False) -> Problem:
         problem = super().__new__(cls, f"{folder}: {reason}")
         problem.scenario = folder.parent.parent.name  # <scenario>/<method>/<run>
+        problem.absence = absence
         return problem
 
 
@@ -82,16 +85,22 @@ class RunRecord:
         return read_json(self.folder / "manifest.json") or {}
 
 
-def located(paths: Iterable[str | Path]) -> list[tuple[Path, str]]:
-    """(folder, name relative to the path it was found under), sorted by folder; a name found twice gets its root."""
+def located(paths: Iterable[str | Path]) -> tuple[list[tuple[Path, str]], list[Path]]:
+    """Runs as (folder, name relative to the path it was found under), and files of absent ones; both sorted.
+
+    A name found twice gets its root.
+    """
     found: dict[str, tuple[str, str]] = {}
     names: dict[str, str] = {}
+    absent: dict[str, str] = {}
     for root in map(Path, paths):
         if not root.is_dir():
             raise UsageError(f"{root}: {'not a folder' if root.exists() else 'no such folder'}; expected runs in it")
         real_root = str(root.resolve())  # the walk follows no links, so what lies below needs no resolving
-        below = list(_walk(str(root)))
-        if not below:
+        notes: list[str] = []
+        below = list(_walk(str(root), notes))
+        absent |= {f"{real_root}{file[len(str(root)) :]}": file for file in notes}
+        if not below and not notes:
             raise UsageError(f"{root}: no run in it or below it; `fmtlbench run` keeps its runs in ./runs unless told")
         for folder in below:  # as text: thousands of path objects would cost as much as reading the summaries
             relative = folder[len(str(root)) :].lstrip(os.sep)
@@ -102,16 +111,17 @@ def located(paths: Iterable[str | Path]) -> list[tuple[Path, str]]:
             if names.setdefault(name, real) != real:
                 name = folder.replace(os.sep, "/")
             found[real] = (folder, name)
-    return [(Path(folder), name) for folder, name in sorted(found.values())]
+    return [(Path(folder), name) for folder, name in sorted(found.values())], sorted(map(Path, absent.values()))
 
 
-def _walk(root: str) -> Iterable[str]:
+def _walk(root: str, absent: list[str]) -> Iterable[str]:
     for here, folders, files in os.walk(root):
         if _is_run(files):
             folders.clear()  # what a run keeps inside is its own
             yield here
         else:
             folders[:] = sorted(f for f in folders if not f.startswith("."))
+            absent += [f"{here}{os.sep}{f}" for f in files if f.endswith(SUFFIX) and not f.startswith(".")]
 
 
 def _is_run(files: list[str]) -> bool:
@@ -145,6 +155,8 @@ def check(summary: dict[str, Any]) -> None:
     strange = {score[0] for score in scores} - known
     if strange:
         raise DamagedRun(f"summary.json scores {sorted(strange)}, which are not among its clients")
+    if not all(isinstance(s.get("higher_is_better"), bool) for s in summary["scores"] if s["primary"]):
+        raise DamagedRun("summary.json has primary scores without higher_is_better, true or false")
     values = [score[-1] for score in scores]
     if not set(map(type, values)) <= {float, int, type(None)}:
         odd = next(v for v in values if not isinstance(v, (float, int, type(None))))

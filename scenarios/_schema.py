@@ -60,16 +60,17 @@ class Scenario:
         """What a client needs: an image to train on, and one to hold out for `personal`."""
         return 2 if "personal" in self.evaluation else 1
 
-    def too_crowded(self, domain: str, clients: int, images: int) -> str | None:
-        """What is wrong where `clients` of a domain share `images`; None where there are enough."""
+    def too_crowded(self, domain: str, clients: int, images: int, chosen: bool) -> str | None:
+        """What is wrong where `clients` share a domain's `images` (a number that was `chosen` or is given), or None."""
         needed = clients * self.least_images
         if images >= needed:
             return None
         each = ", two each for `personal`" if self.least_images == 2 else ""
         keys = [f"scenario.{name}" for name in self.parameters if name != "alpha"]
+        more = f" or data.train_samples.{domain} of at least {needed}" if chosen else ""
         return (
-            f"{clients} {domain} clients, but only {images} images to share{each}; set fewer clients "
-            f"({' or '.join(keys) or 'scenario.clients.<i>.count'}) or data.train_samples.{domain} of at least {needed}"
+            f"{clients} {domain} clients, but only {images} images to share{each}; "
+            f"set fewer clients ({' or '.join(keys) or 'scenario.clients.<i>.count'}){more}"
         )
 
 
@@ -84,17 +85,20 @@ class ClientSpec:
     pool: str | None = None
 
 
-def check_images(scenario: Scenario, images: Mapping[str, int], origins: Mapping[str, str], path: str = "") -> None:
-    """Complain where clients outnumber the training images of their domain; names the largest group of them."""
-    pools: dict[tuple[str, str | None], list[int]] = {}  # indices of the groups that share one domain's images
+def check_images(
+    scenario: Scenario, images: Mapping[str, int], chosen: bool, origins: Mapping[str, str], path: str = ""
+) -> None:
+    """Complain where clients outnumber the training images of their domain; names the largest group of them.
+
+    `chosen`: the numbers of images are the user's or the preset's, not those of a real dataset.
+    """
+    pools: dict[tuple[str, str | None], dict[int, int]] = {}  # who shares images: index of a group → its clients
     for i, group in enumerate(scenario.clients):
-        pools.setdefault((group.dataset, group.pool), []).append(i)
-    for (domain, _), members in pools.items():
-        count = lambda i: scenario.clients[i].count
-        reason = scenario.too_crowded(domain, sum(map(count, members)), images[domain])
-        if reason:
-            largest = max(members, key=count)
-            field = f"clients.{largest}.count" if count(largest) > 1 else "clients"
+        pools.setdefault((group.dataset, group.pool), {})[i] = group.count
+    for (domain, _), counts in pools.items():
+        if reason := scenario.too_crowded(domain, sum(counts.values()), images[domain], chosen):
+            largest = max(counts, key=counts.get)
+            field = f"clients.{largest}.count" if counts[largest] > 1 else "clients"
             where = locate(f"{path}.{field}" if path else field, origins)
             raise RefusedError(f"{where}: {field}: {reason}")
 

@@ -248,6 +248,37 @@ def test_unknown_names_suggest():
     assert "'nano'" in complaint(preset="nanno")
 
 
+@pytest.mark.parametrize(
+    ("assignments", "start", "parts"),
+    [
+        (["model.backbone=swin_t"], "--set model.backbone=swin_t: model.backbone: ", ["no backbone", "'swin_tiny'"]),
+        (["model.architecture=matfl"], "", ["nano.yml", "model.backbone", "dilated maps", "resnet18"]),
+        (["data.size.nyud=[64, 40]"], "--set data.size.nyud=[64, 40]: ", ["data.size.nyud", "multiples of 32"]),
+        (["data.train_samples.pascal=4"], "", ["st_mt_1.yml:5: clients: 5 pascal clients, but only 4 images"]),
+        (["scenario.clients.5.count=300"], "--set scenario.clients.5.count=300: clients.5.count: ", ["only 200"]),
+    ],
+)
+def test_what_cannot_be_built_is_told_before_any_data_are_made(assignments, start, parts):
+    message = complaint(*assignments)
+    assert message.startswith(start)
+    for part in parts:
+        assert part in message
+
+
+def test_a_dilated_network_takes_multiples_of_eight():
+    sizes = ["data.size.nyud=[64, 40]", "model.architecture=matfl", "model.backbone=resnet_nano"]
+    assert configure(*sizes).data.size["nyud"] == (64, 40)
+
+
+def test_training_images_of_a_domain():
+    nano, paper = configure(), configure(preset="paper")
+    assert [nano.data.train_images(d) for d in ("pascal", "nyud")] == [1000, 200]
+    assert [paper.data.train_images(d) for d in ("pascal", "nyud")] == [4998, 795]
+    fewer = configure("data.train_samples={pascal: 60}", preset="paper")
+    assert [fewer.data.train_images(d) for d in ("pascal", "nyud")] == [60, 795]
+    assert "data.train_samples" not in complaint("scenario.clients.0.count=5000", preset="paper")
+
+
 def test_a_method_may_refuse():
     assert "federation.participation" in complaint("federation.participation=0.5", algo="local")
     configure("federation.participation=0.5", algo="fedavg")

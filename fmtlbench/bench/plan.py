@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..algorithms import ALGORITHMS
 from ..config import RunConfig, resolve
 from ..errors import RefusedError, UsageError
+from ..schema import build, plain
 from ..store import RunStore, StoreError
+from .absent import REFUSED, Absence, refused_file
 from .grid import Grid, Variant, label_of
 
 BASELINE = "local"  # every report compares with it
@@ -43,15 +47,24 @@ class PlannedRun:
         return (self.store.folder / "summary.json").exists()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Refusal:
     """A pair that has no meaning, with the reason."""
 
-    label: str
-    scenario: str
+    variant: Variant
+    asked: str  # the scenario, by name or path
     preset: str
+    overrides: dict[str, Any]
     seeds: int
     reason: str
+
+    @property
+    def label(self) -> str:
+        return self.variant.label
+
+    @property
+    def scenario(self) -> str:
+        return Path(self.asked).stem
 
 
 @dataclass
@@ -62,6 +75,7 @@ class Plan:
     runs: list[PlannedRun] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
     cells: dict[tuple[str, str], list[PlannedRun | Refusal]] = field(default_factory=dict)
+    absences: dict[Path, Absence] = field(default_factory=dict)  # file below `out` → what tables say of a refusal
 
     def missing(self) -> list[PlannedRun]:
         return [run for run in self.runs if run.state != "done"]
@@ -96,6 +110,7 @@ def make_plan(grid: Grid, out: Path, device: str, with_local: bool = True) -> Pl
     plan = Plan(out)
     found: dict[Path, PlannedRun] = {}
     order: dict[PlannedRun, tuple] = {}
+    possible: dict[str, RunConfig] = {}  # one config of every setting
 
     def enter(variant: Variant, overrides: dict[str, Any], scenario: str, preset: str) -> bool:
         """One cell of the table; False if it is refused."""
@@ -103,9 +118,10 @@ def make_plan(grid: Grid, out: Path, device: str, with_local: bool = True) -> Pl
         cell = plan.cells.setdefault((variant.label, column), [])
         config = _resolve(grid, variant, scenario, preset, device, overrides)
         if isinstance(config, str):
-            plan.refusals.append(Refusal(variant.label, Path(scenario).stem, preset, len(grid.seeds), config))
+            plan.refusals.append(Refusal(variant, scenario, preset, overrides, len(grid.seeds), config))
             cell.append(plan.refusals[-1])
             return False
+        possible.setdefault(_setting(scenario, preset, overrides), config)
         for seed in grid.seeds:
             run = _planned(variant, scenario, dataclasses.replace(config, seed=seed), overrides, out)
             run = found.setdefault(run.store.folder, run)
@@ -122,14 +138,46 @@ def make_plan(grid: Grid, out: Path, device: str, with_local: bool = True) -> Pl
     plan.runs = sorted(order, key=order.__getitem__)
     if not plan.runs:
         raise UsageError(f"nothing to run: {plan.refusals[0].reason}")
+    for refusal in plan.refusals:
+        like = possible.get(_setting(refusal.asked, refusal.preset, refusal.overrides)) or _any_method(refusal, device)
+        if like is not None:  # otherwise there is no table that could tell it
+            method, options = _method(refusal)
+            absence = Absence.of(REFUSED, refusal.reason, method, options, like)
+            plan.absences[refused_file(method.name, options, like)] = absence
     return plan
+
+
+def _setting(scenario: str, preset: str, overrides: Mapping[str, Any]) -> str:
+    """Equal for requests that differ in the method and its options only."""
+    return json.dumps([scenario, preset, _without_options(overrides)], sort_keys=True, default=str)
+
+
+def _any_method(refusal: Refusal, device: str) -> RunConfig | None:
+    """The config of a setting of which only refused methods were asked for; None if it is impossible itself."""
+    overrides = _without_options(refusal.overrides)
+    try:
+        return resolve(BASELINE, refusal.asked, refusal.preset, device=device, overrides=overrides)
+    except UsageError:
+        return None
+
+
+def _method(refusal: Refusal) -> tuple[Any, dict[str, Any]]:
+    """The refused class and its options, defaults written out."""
+    method = ALGORITHMS.resolve(refusal.variant.algo, "--algo")
+    own = {k.removeprefix("algo."): plain(v) for k, v in refusal.overrides.items() if k.startswith("algo.")}
+    return method, plain(build(method.Params, own, {}, "algo"))
+
+
+def _without_options(overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Without the method's own, which a local run has not."""
+    return {key: value for key, value in overrides.items() if not key.startswith("algo.")}
 
 
 def _baselines(grid: Grid, variants: list[Variant]) -> dict[str, dict[str, Any]]:
     """Label → overrides of the local runs that `variants` are compared with, unless the grid has them."""
     needed: dict[str, dict[str, Any]] = {}
     for variant in variants:
-        overrides = {k: v for k, v in grid.overrides(variant).items() if k.split(".")[0] != "algo"}
+        overrides = _without_options(grid.overrides(variant))
         own = {k: overrides[k] for k in variant.overrides if k in overrides and k not in grid.flags}
         needed.setdefault(label_of(BASELINE, own), overrides)
     there = [grid.overrides(variant) for variant in grid.variants if variant.algo == BASELINE]
@@ -144,11 +192,11 @@ def _resolve(
         return resolve(variant.algo, scenario, preset, seed=0, device=device, overrides=overrides)
     except UsageError as error:
         message = str(error)
-        if isinstance(error, RefusedError):
-            return message
         for key in overrides:
             if message.startswith(f"--set {key}=") and (origin := grid.origin(variant, key)):
-                raise type(error)(f"{origin}: {message.removeprefix('--set ')}") from None
+                message = f"{origin}: {message.removeprefix('--set ')}"
+        if isinstance(error, RefusedError):
+            return message
         if message.startswith("--set algo.") and len(grid.variants) > 1:
             message += f" (for {variant.label}; an option of one method only: --algos NAME[algo.option=value])"
         raise type(error)(message) from None

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from .absent import note_failed, note_finished
 from .child import WRONG_USAGE, Child
 from .claims import Claim, claim, worked_on
 from .display import Display
@@ -229,6 +230,7 @@ class Workers:
     def _settle(self, run: PlannedRun, outcome: str) -> None:
         record = self.outcome.records[run]
         record.outcome, record.error = outcome, None
+        note_finished(run)
         self.display.settled(record, self)
 
     def _fail(self, run: PlannedRun, error: str, again: bool) -> None:
@@ -242,6 +244,7 @@ class Workers:
 
     def _settle_failed(self, record: Record) -> None:
         record.outcome = "failed"
+        note_failed(record.run, record.error)
         self.display.settled(record, self)
 
     # -- for the display ---------------------------------------------------------------------------------------------

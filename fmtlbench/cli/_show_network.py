@@ -22,7 +22,8 @@ def show_network(args: argparse.Namespace) -> int:
         return 0
     from ._tables import print_records
 
-    print("parameters in millions; GFLOPs with 2 per multiply–accumulate, of convolutions, matrix products, attention")
+    print("parameters in millions; GFLOPs of one image, 2 per multiply–accumulate of convolutions, matrix products and")
+    print("attention (papers often count 1): `forward` for all tasks, `training` with the backward pass")
     print_records([_row(record) for record in records])
     return 0
 
@@ -30,6 +31,8 @@ def show_network(args: argparse.Namespace) -> int:
 def _records(args: argparse.Namespace) -> list[dict[str, Any]]:
     """One per kind of client: the same dataset and the same tasks."""
     import dataclasses
+
+    import torch
 
     from ..config import parse_overrides, resolve
     from ..exchange import Party
@@ -44,9 +47,11 @@ def _records(args: argparse.Namespace) -> list[dict[str, Any]]:
         if (spec.dataset, spec.tasks) in seen:
             continue
         seen.add((spec.dataset, spec.tasks))
-        model = build_client_model(config, Party(spec.index, spec.id, spec.dataset, spec.tasks, samples=1))
+        with torch.device("meta"):  # shapes are enough
+            model = build_client_model(config, Party(spec.index, spec.id, spec.dataset, spec.tasks, samples=1))
         size = config.data.size[spec.dataset]
-        steps = step_flops(model, size)
+        by_task = config.model.architecture == "tc"  # the others learn all tasks at once
+        steps = step_flops(model, size) if by_task else {"joint": flops(model, size, backward=True)}
         records.append(
             {
                 "client": spec.id, "architecture": config.model.architecture, "backbone": config.model.backbone,
@@ -59,14 +64,14 @@ def _records(args: argparse.Namespace) -> list[dict[str, Any]]:
 
 def _row(record: dict[str, Any]) -> dict[str, Any]:
     parts = record["parameters"]
-    training = record["flops_per_training_image"]
+    training, by_task = record["flops_per_training_image"], record["architecture"] == "tc"
     return {
         "client": record["client"],
         "network": f"{record['architecture']}, {record['backbone']}",
         "size": "×".join(map(str, record["size"])),
         **{kind: f"{count / 1e6:.2f}" for kind, count in parts.items()},
         "total": f"{sum(parts.values()) / 1e6:.2f}",
-        "image": f"{record['flops_per_image'] / 1e9:.2f}",
-        "training image": f"{training['joint'] / 1e9:.2f}",
-        **({"task by task": f"{training['sequential'] / 1e9:.2f}"} if record["architecture"] == "tc" else {}),
+        "forward": f"{record['flops_per_image'] / 1e9:.2f}",
+        "training" if not by_task else "training, joint": f"{training['joint'] / 1e9:.2f}",
+        **({"training, sequential": f"{training['sequential'] / 1e9:.2f}"} if by_task else {}),
     }

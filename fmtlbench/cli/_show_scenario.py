@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from ..config import RunConfig
     from ..scenarios import ClientSpec
 
+
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--preset", default="nano", help="whose data sizes to count with; default: nano")
     parser.add_argument(

@@ -63,6 +63,7 @@ def add(verbs) -> None:
 def main(args: argparse.Namespace) -> int:
     from pathlib import Path
 
+    from ..bench.absent import note_plan
     from ..bench.child import run_command
     from ..bench.device import device_kind
     from ..bench.durations import parse_duration
@@ -97,6 +98,7 @@ def main(args: argparse.Namespace) -> int:
     display.planned(plan, _plan_line(plan, estimate))
     for refusal in plan.refusals:
         display.note(f"refused: {refusal.reason}")
+    note_plan(plan)
     workers = Workers(
         plan, lambda run: run_command(run, device, args.data_root), display, pace, args.jobs, args.retries, budget
     )

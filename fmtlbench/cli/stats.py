@@ -57,10 +57,11 @@ def main(args: argparse.Namespace) -> int:
         from ..reports.formats import render
         from ..reports.stats.tables import pair_table, rank_table
 
-        print(render([rank_table(analysis), pair_table(analysis)], args.format), end="")
-    if args.format == "csv":  # the numbers alone; what they mean goes beside them
-        for note in rank_table(analysis).notes:
-            print(note, file=sys.stderr)
+        tables = [rank_table(analysis), pair_table(analysis)]
+        print(render(tables, args.format), end="")
+        if args.format == "csv":  # the numbers alone; what they mean goes beside them
+            for note in (note for table in tables for note in table.notes):
+                print(note, file=sys.stderr)
     if args.output:
         _draw(args, analysis)
     return 0

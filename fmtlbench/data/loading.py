@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from ..errors import FmtlbenchError, UsageError
 from ..seeds import stream
+from . import real
 from .tensors import empty_batch, fill
 from .transforms import prepare, test_transform, train_transform
 
@@ -74,6 +75,7 @@ def load(batches: RealBatches, device: torch.device, workers: int) -> Iterator[B
     pinned = device.type == "cuda"
     if workers:
         prepare()
+        real.prepare()
     loader = DataLoader(
         batches,
         batch_size=None,

@@ -47,7 +47,8 @@ def client_data(config: RunConfig, datasets: dict[tuple[str, str], Any]) -> list
 
 def shares_of(config: RunConfig, domain: str, pool: str | None, dataset: Any, clients: int) -> list[np.ndarray]:
     """The image numbers of the clients that share one domain."""
-    if reason := config.scenario.too_crowded(domain, clients, len(dataset)):  # fewer than the config expected
+    chosen = config.data.train_samples is not None
+    if reason := config.scenario.too_crowded(domain, clients, len(dataset), chosen):  # fewer than the config expected
         raise UsageError(f"{config.scenario.name}: {reason}")
     rng = stream(config.seed, "partition", domain, *([pool] if pool else []))
     return deal(config.scenario.partition, dataset, clients, rng, config.scenario.least_images)

@@ -1,12 +1,14 @@
 """The best constant prediction: what a model must beat to have learned anything from the image.
 
 The constant is chosen on the test labels themselves, so no constant predictor can score better (by more than the
-resolution of the search); every candidate is scored by the task's own meter.
+resolution of the search). The labels are read twice, batch by batch: for the sums that decide the candidates, and to
+score these with the task's own meter.
 """
 
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import torch
@@ -21,70 +23,134 @@ from ..tasks import IGNORE, TaskSpec
 from .evaluate import make_meter
 
 CPU = torch.device("cpu")
+DIRECTIONS = 4_000_000  # from this many pixels on, every k-th decides the candidate direction
 
 
 def best_constant(
     spec: TaskSpec, info: DatasetInfo, view: View, batch_size: int = 32, workers: int = 0
 ) -> float | None:
     """The task's primary metric under its best constant prediction, or None if there is nothing to score."""
-    labels = torch.cat([batch[spec.name] for batch in test_batches(view, (spec.name,), batch_size, CPU, workers)])
-    if spec.metric not in _CANDIDATES:
+    if spec.metric not in _CHOICES:
         return None  # a metric of somebody's own
-    scores = []
-    for constant in _CANDIDATES[spec.metric](labels):
-        meter = make_meter(spec, info, view.dataset.size)
-        _score(meter, constant, labels, batch_size)
-        scores.append(meter.compute().value)
-    scores = [s for s in scores if math.isfinite(s)]
+    labels = partial(_labels, spec.name, view, batch_size, workers)
+    choice = _CHOICES[spec.metric](spec, len(view) * math.prod(view.dataset.size))
+    for batch in labels() if choice.looks else ():
+        choice.look(batch)
+    meters = [(make_meter(spec, info, view.dataset.size), constant) for constant in choice.candidates()]
+    for batch in labels() if meters else ():
+        for meter, constant in meters:
+            _update(meter, constant, batch)
+    scores = [score for meter, _ in meters if math.isfinite(score := meter.compute().value)]
     if not scores:
         return None
-    return max(scores) if meter.higher_is_better else min(scores)
+    return max(scores) if meters[0][0].higher_is_better else min(scores)
 
 
-def _score(meter: Metric, constant: Tensor, labels: Tensor, batch_size: int) -> None:
+def _labels(task: str, view: View, batch_size: int, workers: int):
+    for batch in test_batches(view, (task,), batch_size, CPU, workers):
+        yield batch[task]
+
+
+def _update(meter: Metric, constant: Tensor, labels: Tensor) -> None:
     shape = (3,) if constant.dim() else ()
-    for part in labels.split(batch_size):
-        size = (len(part), *shape, *part.shape[-2:])
-        meter.update(constant.view(1, *shape, 1, 1).expand(size).contiguous(), part)
+    size = (len(labels), *shape, *labels.shape[-2:])
+    meter.update(constant.view(1, *shape, 1, 1).expand(size).contiguous(), labels)
 
 
-def _classes(labels: Tensor) -> list[Tensor]:
+class Full:
+    """Foreground everywhere: what a threshold makes of any constant probability, if it is not nothing at all."""
+
+    looks = False
+
+    def __init__(self, spec: TaskSpec, pixels: int) -> None:
+        self.spec, self.pixels = spec, pixels
+
+    def look(self, labels: Tensor) -> None:
+        """Add a batch of labels to the sums."""
+
+    def candidates(self) -> list[Tensor]:
+        return [torch.tensor(1.0)]
+
+
+class Majority(Full):
     """A constant class scores its share of the pixels, so the most frequent one is best."""
-    return [torch.bincount(labels[labels != IGNORE].long(), minlength=1).argmax()]
+
+    looks, counts = True, torch.zeros(IGNORE, dtype=torch.int64)
+
+    def look(self, labels):
+        self.counts = self.counts + torch.bincount(labels.flatten().long(), minlength=IGNORE + 1)[:IGNORE]
+
+    def candidates(self):
+        return [self.counts.argmax()]
 
 
-def _probability(labels: Tensor) -> list[Tensor]:
-    return [torch.tensor(1.0)]
+class MeanDepth(Full):
+    """The mean of what RMSE scores."""
+
+    looks, total, count = True, 0.0, 0
+
+    def look(self, labels):
+        valid = labels[(labels > 0) & (labels < MAX_DEPTH)]  # leaves out 255 too
+        self.total += valid.double().sum().item()
+        self.count += len(valid)
+
+    def candidates(self):
+        return [torch.tensor(self.total / self.count)] if self.count else []
 
 
-def _logits(labels: Tensor) -> list[Tensor]:
-    """Weighted cross-entropy falls towards one logit and rises after it: a fine grid finds it."""
-    return list(torch.linspace(-10, 10, 401))
+class EdgeLogit(Full):
+    """Weighted cross-entropy of P edge pixels and N others is least where sigmoid(x) = wP / (wP + (1 − w)N).
+
+    The public meters hand the sigmoid of the output to the loss: there x lies between 0 and 1.
+    """
+
+    looks, edges, others = True, 0, 0
+
+    def look(self, labels):
+        self.edges += int((labels == 1).sum())
+        self.others += int((labels == 0).sum())
+
+    def candidates(self):
+        w = self.spec.loss_options["positive"]
+        odds = w * self.edges / max((1 - w) * self.others, 1e-9)
+        x = min(max(math.log(max(odds, 1e-9)), -20.0), 20.0)
+        if self.spec.metric == "edge_loss_public":
+            x = min(max(x, 1e-6), 1 - 1e-6)
+            x = math.log(x / (1 - x))
+        return [torch.tensor(x)]
 
 
-def _mean_depth(labels: Tensor) -> list[Tensor]:
-    valid = labels[(labels > 0) & (labels < MAX_DEPTH)]  # what RMSE scores; leaves out 255 too
-    return [valid.double().mean().float()] if len(valid) else []
-
-
-def _mean_direction(labels: Tensor) -> list[Tensor]:
+class Direction(Full):
     """The spherical median (it minimises the mean angle) by Weiszfeld steps, and the mean direction it starts from."""
-    vectors = labels.permute(0, 2, 3, 1).reshape(-1, 3)
-    vectors = vectors[(vectors != IGNORE).all(1) & (vectors.norm(dim=1) > 0)].double().numpy()
-    if not len(vectors):
-        return []
-    mean = vectors.mean(0)
-    mean /= max(np.linalg.norm(mean), 1e-12)
-    median = mean
-    for _ in range(50):
-        angle = np.arccos(np.clip(vectors @ median, -1, 1))
-        weight = 1 / np.maximum(np.sin(angle), 1e-3)
-        median = (vectors * weight[:, None]).sum(0)
-        median /= max(np.linalg.norm(median), 1e-12)
-    return [torch.tensor(v, dtype=torch.float32) for v in (mean, median)]
+
+    looks = True
+
+    def __init__(self, spec, pixels):
+        super().__init__(spec, pixels)
+        self.every, self.parts = max(1, pixels // DIRECTIONS), []
+
+    def look(self, labels):
+        vectors = labels.permute(0, 2, 3, 1).reshape(-1, 3)[:: self.every]
+        self.parts.append(vectors[(vectors != IGNORE).all(1) & (vectors.norm(dim=1) > 0)].numpy())
+
+    def candidates(self):
+        vectors = np.concatenate(self.parts).astype(np.float64)
+        if not len(vectors):
+            return []
+        mean = _unit(vectors.mean(0))
+        median = mean
+        for _ in range(50):
+            angle = np.arccos(np.clip(vectors @ median, -1, 1))
+            weight = 1 / np.maximum(np.sin(angle), 1e-3)
+            median = _unit((vectors * weight[:, None]).sum(0))
+        return [torch.tensor(v, dtype=torch.float32) for v in (mean, median)]
 
 
-_CANDIDATES = {
-    "miou": _classes, "maxf": _probability, "odsf": _probability, "rmse": _mean_depth, "merr": _mean_direction,
-    "edge_loss": _logits, "edge_loss_public": _logits,
+def _unit(vector: np.ndarray) -> np.ndarray:
+    return vector / max(np.linalg.norm(vector), 1e-12)
+
+
+_CHOICES: dict[str, type[Full]] = {
+    "miou": Majority, "maxf": Full, "odsf": Full, "rmse": MeanDepth, "merr": Direction,
+    "edge_loss": EdgeLogit, "edge_loss_public": EdgeLogit,
 }  # fmt: skip

@@ -18,7 +18,7 @@ from ..schema import plain
 from ..yamlfile import load_yaml
 from ._clients import clients_of, partition_of
 from ._reader import Notes, Reader, is_config
-from ._settings import METHOD_FLAGS, UNMAPPED_TOP, is_fmtl_bench, method_of, overrides_of
+from ._settings import METHOD_FLAGS, UNMAPPED_TOP, is_fmtl_bench, method_of, network_of, overrides_of
 
 PAPERS = {"paper": "FedHCA² (Lu et al., CVPR 2024)", "fmtl-bench": "FMTL-Bench (Yang et al., ICMR 2024)"}
 
@@ -88,6 +88,8 @@ def import_config(path: str | Path, algo: str | None = None, preset: str | None 
     }
     method, options = method_of(top, algo)
     values = options | overrides_of(top, entries, method, gpus)
+    if bench:
+        values |= network_of(top)
     if method == "fedhca2" and preset == "fmtl-bench":
         values["federation.exchange"] = "decoders"  # it never sends whole models
     seed = top.get("seed", "a whole number", 0, low=0)
@@ -103,10 +105,13 @@ def _checked(draft: Imported) -> Imported:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / f"{Path(draft.source).stem}.yml"
         file.write_text(draft.text(file.name), encoding="utf-8")
-        present = _flat({**plain(resolve("local", str(file), draft.preset)), "algo": plain(method.Params())})
-        needed = {key: value for key, value in draft.overrides.items() if present.get(key) != value}
-        general = {key: value for key, value in needed.items() if not key.startswith("algo.")}
-        scenario = resolve("local", str(file), draft.preset, overrides=general).scenario
+        try:
+            present = _flat({**plain(resolve("local", str(file), draft.preset)), "algo": plain(method.Params())})
+            needed = {key: value for key, value in draft.overrides.items() if present.get(key) != value}
+            general = {key: value for key, value in needed.items() if not key.startswith("algo.")}
+            scenario = resolve("local", str(file), draft.preset, overrides=general).scenario
+        except UsageError as error:  # the user knows nothing of our file
+            raise UsageError(str(error).replace(f"{file}:", f"{draft.source}, as a scenario, line ")) from None
         try:
             resolve(draft.algo, str(file), draft.preset, overrides=needed)
         except UsageError as error:  # the scenario is good; the user may know another method or option for it

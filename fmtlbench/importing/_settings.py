@@ -124,6 +124,20 @@ def overrides_of(top: Reader, entries: list[Reader], method: str, gpus: int) -> 
     return values
 
 
+def network_of(top: Reader) -> dict[str, Any]:
+    """Which of FMTL-Bench's two networks: its two scripts decide, and only the one of TC has a `Mode`."""
+    mode = top.get("Mode", "text")
+    if mode == "tc":
+        return {"model.architecture": "tc"}
+    if mode is not None:
+        top.note("Mode", f"{mode!r} conditions the network otherwise; tc is the only way here")
+    top.notes.remarks.append(
+        "The public scripts decide the network: the preset's taken (MD, main_md.py), TC (main.py) by --set "
+        "model.architecture=tc"
+    )
+    return {}
+
+
 def _model(model: Reader, values: dict[str, Any]) -> None:
     for key in ("backbone_type", "backbone"):
         name = model.get(key, "text")

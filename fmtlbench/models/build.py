@@ -12,15 +12,13 @@ from ..exchange import Party
 from ..seeds import seed_of
 from ..tasks import in_order, task_specs
 from .backbones import Encoder
+from .catalog import MAPS
 from .fedhca2 import MultiDecoderNet
 from .fmtl_md import MDNet
 from .fmtl_tc import TCNet
 from .matfl import MaTFLNet
 from .net import DenseNet
 from .weights import starting_point
-
-# Which maps of the encoder each architecture decodes.
-MAPS = {"fedhca2": "pyramid", "md": "all", "tc": "all", "matfl": "dilated"}
 
 
 def build_client_model(config: RunConfig, party: Party) -> DenseNet:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import FmtlbenchError, UsageError
 from ..files import sha256_file
+from .catalog import BACKBONES
 from .weights_file import check_path, read_tensors
 from .weights_hub import fetch
 
@@ -71,8 +72,6 @@ def starting_point(model: ModelConfig) -> bool | str:
 
 def weights_identity(model: ModelConfig) -> dict[str, str]:
     """What the encoder starts from: the content of the weights, never their path."""
-    from .backbones import BACKBONES
-
     start = starting_point(model)
     return _read(*_key(BACKBONES[model.backbone].timm, start)).identity if start else {"source": "none"}
 

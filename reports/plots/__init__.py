@@ -50,9 +50,13 @@ def _rounds(collection: Collection, o: Options, notes: list[str]) -> Figure:
 
 
 def _clients(collection: Collection, o: Options, notes: list[str]) -> Figure:
-    from .clients import clients_figure, clients_points
+    from .clients import clients_figure, clients_points, family, scaled
 
-    runs = _of_scenario(collection.runs, o.scenario)
+    names = {run.summary["scenario"] for run in collection.runs}
+    if o.scenario is None and len(set(map(family, names))) > 1:
+        _of_scenario(collection.runs, None)  # says which there are
+    runs = [run for run in collection.runs if o.scenario in (None, family(run.summary["scenario"]))]
+    runs = scaled(runs or _of_scenario(collection.runs, o.scenario), notes)
     kept = []
     for count in sorted({len(run.summary["clients"]) for run in runs}):
         same = [run for run in runs if len(run.summary["clients"]) == count]
@@ -108,7 +112,10 @@ def _distribution(collection: Collection, o: Options, notes: list[str]) -> Figur
     }
     if len(federations) > 1:
         raise UsageError(f"the {len(runs)} runs have {len(federations)} different federations; name one run's folder")
-    return distribution(runs[0].summary["scenario"], next(iter(federations.values())))
+    sources = {run.summary["data"] for run in runs}
+    if len(sources) > 1:
+        raise UsageError(f"the {len(runs)} runs have different data ({', '.join(sorted(sources))}); name one's folder")
+    return distribution(runs[0].summary["scenario"], next(iter(federations.values())), sources.pop())
 
 
 def _cd(collection: Collection, o: Options, notes: list[str]) -> Figure:
@@ -125,6 +132,7 @@ def _pvalues(collection: Collection, o: Options, notes: list[str]) -> Figure:
     from .pvalues import pvalues_figure
 
     analysis = _analysis(collection, o, notes)
+    notes += analysis.pair_notes
     return pvalues_figure(analysis.wilcoxon_table(), o.alpha, pvalues_label(o.correction))
 
 
@@ -193,7 +201,8 @@ def _one_run(collection: Collection, o: Options, notes: list[str], algorithm: st
 def _say_spread(points, notes: list[str], what: str) -> None:
     seeds = points.groupby("label")["seed"].nunique()
     if seeds.max() > 1:
-        notes.append(f"means over {seeds.min()} to {seeds.max()} seeds; {what}: one standard deviation")
+        count = "" if seeds.min() == seeds.max() else f"{seeds.min()} to "
+        notes.append(f"means over {count}{seeds.max()} seeds; {what}: one standard deviation")
 
 
 def save_figure(figure: Figure, path: str | Path) -> list[Path]:

@@ -1,16 +1,63 @@
-"""Δm by number of clients (FedHCA² Fig. 5): runs of one scenario with different parameter values."""
+"""Δm by number of clients (FedHCA² Fig. 5): runs that differ in nothing else.
+
+The numbers come from a scenario's parameter (`iid1_sdmt` with clients=8) or from its larger forms (`st_mt_1_2c`).
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
 
 from ..collect import RunRecord
 from ..labels import zoo_rank
+from ..settings import flat, scenario_parameters
 from ._curves import Baselines, PlotError, primary
 from .style import legend_below, new_figure, styled, styles
+
+# Of a config: what the number of clients changes, or what is no part of a setting.
+_APART = ("scenario.", "algorithm.", "seed", "checkpoint_every", "data.workers", "model.weights")
+
+
+def family(scenario: str) -> str:
+    """`st_mt_1_4c` is `st_mt_1` with four times the clients."""
+    return re.sub(r"_\d+c$", "", scenario)
+
+
+def scaled(runs: Sequence[RunRecord], notes: list[str]) -> list[RunRecord]:
+    """Runs that differ in the number of clients only; of several such sets the one with most numbers and methods."""
+    rest_of: dict[tuple[str, str], str] = {}
+    sets: dict[str, list[RunRecord]] = {}
+    for run in runs:
+        key = (run.setting, run.data_key)
+        if key not in rest_of:  # one config per setting is read
+            rest_of[key] = repr((family(run.summary["scenario"]), run.data_key, _rest(run)))
+        sets.setdefault(rest_of[key], []).append(run)
+
+    def size(of: list[RunRecord]) -> tuple[int, int, int]:
+        return len({len(run.summary["clients"]) for run in of}), len({run.label for run in of}), len(of)
+
+    best = max(sets.values(), key=size, default=[])
+    if len(sets) > 1:
+        notes.append(
+            f"{len(sets)} settings that differ in more than the number of clients; drawn is the one of "
+            f"{best[0].name}, left out are {len(runs) - len(best)} runs of others"
+        )
+    return best
+
+
+def _rest(run: RunRecord) -> list[tuple[str, Any]]:
+    """The setting without the number of clients: from the config, or from the summary where that is lost."""
+    s = run.summary
+    values = {k: v for k, v in flat(run.config).items() if k and not k.startswith(_APART)}
+    if not values:
+        values = {k: v for k, v in (s.get("setting_text") or {}).items() if k != "scenario_parameters"}
+    values |= {key: s.get(key) for key in ("preset", "data", "rounds", "device")}
+    values |= {f"scenario.{k}": v for k, v in scenario_parameters(run).items() if not k.startswith("clients")}
+    return sorted(values.items(), key=lambda item: item[0])
 
 
 def clients_points(runs: Sequence[RunRecord], split: str = "global") -> pd.DataFrame:

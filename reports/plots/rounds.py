@@ -90,7 +90,10 @@ def rounds_figure(curves: pd.DataFrame, xlabel: str, ylabel: str) -> Figure:
             axes.fill_between(x, mean - spread, mean + spread, color=look[label].color, alpha=0.15, linewidth=0)
     if ylabel.startswith("Δm"):
         axes.axhline(0, color="0.6", linewidth=0.6, zorder=0)
-    axes.xaxis.set_major_locator(MaxNLocator(6, integer=xlabel == AMOUNTS["rounds"][0]))
+    if xlabel == AMOUNTS["rounds"][0]:
+        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))  # one round is one tick
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(6))
     axes.margins(x=0.02)
     legend_below(figure, *axes.get_legend_handles_labels())
     return figure

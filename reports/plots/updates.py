@@ -49,7 +49,7 @@ def updates_points(run: RunRecord, kind: str = "encoder", round_: int | None = N
     if chosen not in rounds:
         raise PlotError(f"--round {chosen}: {run.name} has updates of rounds {', '.join(map(str, sorted(rounds)))}")
     if kind not in rounds[chosen]:
-        raise unknown("kind of updates", kind, rounds[chosen], "--kind")
+        raise unknown("kind of updates", kind, rounds[chosen], "--updates")
     owners, gram = rounds[chosen][kind]["owners"], np.array(rounds[chosen][kind]["gram"], float)
     if len(owners) < 3:
         raise PlotError(f"{run.name}: {len(owners)} updates in round {chosen}; a plane needs at least 3")

@@ -94,7 +94,7 @@ def _head(table: Table, groups: list[str | None], last: str | None) -> Html:
         under = f"{column.metric} {column.arrow}".strip()
         metric = tag("span", under, class_="metric") if under else None
         order = "up" if column.higher_is_better is False else "down"  # the best first
-        if any(row.cells[i].word for row in table.rows):
+        if all(row.cells[i].value is None for row in table.rows):  # words only; among numbers they count as missing
             order = "text"
         kind = {"scope": "col", "class_": "num", "data_sort": order, "data_group": group}
         heads.append(tag("th", join([column.title, metric], " "), **kind))

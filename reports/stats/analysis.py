@@ -10,7 +10,7 @@ import pandas as pd
 from ...errors import UsageError, nearest
 from ...seeds import stream
 from .blocks import Blocks, make_blocks
-from .pairs import Improvement, as_matrix, improvement, wilcoxon_pairs
+from .pairs import Improvement, as_matrix, improvement, smallest_p, wilcoxon_pairs
 from .ranks import Friedman, StatsError, average_ranks, block_ranks, critical_difference, friedman, nemenyi
 
 
@@ -29,7 +29,8 @@ class Analysis:
     cd: float | None
     pairs: pd.DataFrame  # Wilcoxon, corrected
     improvement: Improvement | None
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # about the blocks and the tests over all methods
+    pair_notes: tuple[str, ...]  # about the tests of pairs
     refusal: str = ""  # why there is no test over all methods
 
     def wilcoxon_table(self) -> pd.DataFrame:
@@ -60,11 +61,6 @@ def analyse(
     blocks = make_blocks(frame, scenarios, split)
     matrix, notes = blocks.matrix, list(blocks.notes)
     pairs = wilcoxon_pairs(matrix, correction, relative=blocks.mixed)
-    if blocks.mixed:
-        notes.append(
-            "blocks have different units: Wilcoxon ranks differences relative to the mean size of the two scores"
-        )
-    notes.append("Wilcoxon: two-sided, ranks of zero differences split between both sides, all zero gives p = 1")
     overall = posthoc = cd = None
     refusal = ""
     try:
@@ -94,8 +90,24 @@ def analyse(
         pairs,
         better,
         tuple(notes),
+        tuple(_pair_notes(blocks, alpha)),
         refusal,
     )
+
+
+def _pair_notes(blocks: Blocks, alpha: float) -> list[str]:
+    notes = []
+    if blocks.mixed:
+        notes.append(
+            "blocks have different units: Wilcoxon ranks differences relative to the mean size of the two scores"
+        )
+    notes.append("Wilcoxon: two-sided, ranks of zero differences split between both sides, all zero gives p = 1")
+    count = len(blocks.matrix)
+    if (least := smallest_p(count)) >= alpha:
+        notes.append(
+            f"too few blocks for Wilcoxon to find a difference at {alpha:g}: with {count}, p is never below {least:g}"
+        )
+    return notes
 
 
 def _improvement(blocks: Blocks, pair: tuple[str, str]) -> Improvement:

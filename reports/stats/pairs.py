@@ -31,6 +31,11 @@ def wilcoxon_p(d: np.ndarray) -> float:
     return float(wilcoxon(d, zero_method="zsplit").pvalue) if np.any(d) else 1.0
 
 
+def smallest_p(blocks: int) -> float:
+    """Of the exact two-sided test: all differences have one sign, which is 2 of 2ⁿ equally likely cases."""
+    return min(1.0, 2.0 ** (1 - blocks))
+
+
 def wilcoxon_pairs(matrix: pd.DataFrame, correction: str = "holm", relative: bool = False) -> pd.DataFrame:
     """One row per pair of methods: wins of the first, of the second, ties, p and p corrected for all the pairs.
 

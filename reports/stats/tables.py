@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from ..labels import counted
 from ..table import Cell, Column, Row, Table
 from .analysis import Analysis
 
@@ -12,11 +13,12 @@ from .analysis import Analysis
 def rank_table(a: Analysis) -> Table:
     """Average ranks, best first, with the tests over all methods below."""
     blocks, methods = a.blocks.matrix.shape
+    size = f"{counted(methods, 'method')} on {counted(blocks, 'block')} (scenario, client, task)"
     columns = (Column("average_rank", "average rank", digits=3), Column("best_in", "best in", digits=0))
     rows = tuple(Row((name,), (Cell(rank), Cell(float(a.firsts[name])))) for name, rank in a.ranks.items())
     return Table(
         "ranks", "Average ranks",
-        f"{methods} methods on {blocks} blocks (scenario, client, task), split {a.split}; rank 1 is the best",
+        f"{size}, split {a.split}; rank 1 is the best",
         ("method",), columns, rows, (*_sentences(a), *a.notes),
     )  # fmt: skip
 
@@ -38,8 +40,11 @@ def pair_table(a: Analysis) -> Table:
         counts = [Cell(float(n)) for n in (wins, losses, p["ties"], a.ranks[second] - a.ranks[first])]
         verdict = Cell(word="differ" if p["p_corrected"] < a.alpha else "no")
         rows.append(Row((first, second), (*counts, posthoc, Cell(p["p"]), Cell(p["p_corrected"]), verdict)))
-    caption = f"Wilcoxon signed ranks, {a.correction.capitalize()} correction for {len(rows)} pairs; wins: blocks"
-    return Table("pairs", "Pairs of methods", caption, ("better rank", "than"), tuple(columns), tuple(rows))
+    caption = (
+        f"Wilcoxon signed ranks, {a.correction.capitalize()} correction for {counted(len(rows), 'pair')}; wins: blocks"
+    )
+    heads = ("better rank", "than")
+    return Table("pairs", "Pairs of methods", caption, heads, tuple(columns), tuple(rows), a.pair_notes)
 
 
 def as_json(a: Analysis) -> dict[str, Any]:
@@ -53,7 +58,7 @@ def as_json(a: Analysis) -> dict[str, Any]:
         "best_in": {name: int(n) for name, n in a.firsts.items()}, "friedman": overall, "critical_difference": a.cd,
         "nemenyi": None if a.nemenyi is None else {m: dict(a.nemenyi[m]) for m in a.nemenyi},
         "wilcoxon": a.pairs.to_dict("records"),
-        "improvement": asdict(a.improvement) if a.improvement else None, "notes": list(a.notes),
+        "improvement": asdict(a.improvement) if a.improvement else None, "notes": [*a.notes, *a.pair_notes],
     }  # fmt: skip
 
 
@@ -68,9 +73,9 @@ def _sentences(a: Analysis) -> list[str]:
         )
         lines.append(f"Nemenyi: average ranks differ at {a.alpha:g} if they are at least {a.cd:.3f} apart")
     if i := a.improvement:
-        seeds = f"{i.seeds[0]}" if i.seeds[0] == i.seeds[1] else f"{i.seeds[0]} to {i.seeds[1]}"
+        seeds = counted(i.seeds[0], "seed") if i.seeds[0] == i.seeds[1] else f"{i.seeds[0]} to {i.seeds[1]} seeds"
         lines.append(
             f"P({i.a} better than {i.b}) = {i.probability:.3f}, {i.level:.0%} interval {i.low:.3f} to {i.high:.3f} "
-            f"(bootstrap over {i.blocks} blocks, {seeds} seeds each; a tie counts half)"
+            f"(bootstrap over {counted(i.blocks, 'block')}, {seeds} each; a tie counts half)"
         )
     return lines

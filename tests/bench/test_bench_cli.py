@@ -162,7 +162,7 @@ def test_the_command_of_a_run_gives_the_same_config_back(bench, monkeypatch):
 
 
 def test_the_data_root_goes_to_runs_on_real_data_only(bench):
-    real = bench.plan("fedavg", overrides={"data.source": "real"}).runs[0]
+    real = bench.plan("fedavg", overrides={"data.source": "real", "model.init": "torch"}).runs[0]
     assert "--data-root" in child.run_command(real, "cpu", "data")
     assert "--data-root" not in child.run_command(bench.plan("fedavg").runs[0], "cpu", "data")
 

@@ -146,6 +146,17 @@ def test_the_method_may_be_chosen(bring):
     assert code == 2 and "fedrep" in err
 
 
+def test_the_network_of_fmtl_bench_is_its_scripts_choice(bring):
+    _, report, _, _ = bring(BENCH)
+    assert ran(report).model.architecture == "md"
+    assert any("--set model.architecture=tc" in line for line in report["remark"])
+    _, report, _, _ = bring({**BENCH, "Mode": "tc"}, "--force")
+    assert (ran(report).model.architecture, ran(report).train.tc) == ("tc", "sequential")
+    assert not any("model.architecture=tc" in line for line in report["remark"])
+    _, report, _, _ = bring({**BENCH, "Mode": "dtc"}, "--force")
+    assert any("Mode: 'dtc' conditions the network otherwise" in line for line in report["not mapped"])
+
+
 def test_a_refused_command_is_told_and_the_scenario_written(bring):
     code, report, _, target = bring(HYBRID, "--algo", "fedavg")
     assert code == 0 and len(load_scenario(str(target)).parties()) == 8
@@ -193,6 +204,7 @@ def changed(**keys):
         (changed(client_num="four"), ["MT_Datasets.0.client_num", "a whole number, got 'four'"]),
         (changed(client_num=0), ["MT_Datasets.0.client_num", "at least 1, got 0"]),
         (changed(client_num=10**6), ["at most 100000"]),
+        (changed(client_num=400), ["public.yml, as a scenario, line", "400 nyud clients, but only 795 images"]),
         (changed(noniid="yes please"), ["MT_Datasets.0.noniid", "true or false"]),
         (changed(lr="fast"), ["MT_Datasets.0.lr", "a number, got 'fast'"]),
         (changed(lr=0), ["train.lr", "more than 0"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -31,8 +32,30 @@ def train_config(**given):
 def test_warm_up_rises_linearly_from_its_start_and_meets_the_cosine():
     config = train_config(lr=1.0, warmup_epochs=4, warmup_lr=0.2, min_lr=0.1)
     assert [learning_rate(config, e, 20) for e in range(4)] == pytest.approx([0.2, 0.4, 0.6, 0.8])
-    # the cosine counts from epoch 0, as in the papers' schedule: 4/20 of the way down
+    # the cosine counts from epoch 0: 4/20 of the way down
     assert learning_rate(config, 4, 20) == pytest.approx(0.1 + 0.45 * (1 + math.cos(math.pi / 5)))
+
+
+@pytest.mark.parametrize("after", [True, False])
+def test_both_cosines_are_timms(after):
+    """The papers' code builds its schedule as here: t_initial without the warm-up, which comes before it."""
+    from timm.scheduler.cosine_lr import CosineLRScheduler
+
+    name = "cosine_after_warmup" if after else "cosine"
+    config = train_config(lr=1e-4, warmup_epochs=5, warmup_lr=1.25e-7, min_lr=1.25e-6, schedule=name)
+    optimizer = make_optimizer(config, [torch.nn.Parameter(torch.ones(2))], CPU)
+    timms = CosineLRScheduler(
+        optimizer, t_initial=100 - 5 * after, lr_min=1.25e-6, warmup_t=5, warmup_lr_init=1.25e-7, warmup_prefix=after
+    )
+    for epoch in range(100):
+        timms.step(epoch)
+        assert learning_rate(config, epoch, 100) == pytest.approx(optimizer.param_groups[0]["lr"], rel=1e-9)
+    assert (learning_rate(config, 5, 100) == 1e-4) is after
+
+
+def test_a_run_shorter_than_its_warm_up():
+    config = train_config(lr=1.0, warmup_epochs=4, warmup_lr=0.2, schedule="cosine_after_warmup")
+    assert [learning_rate(config, e, 3) for e in range(3)] == pytest.approx([0.2, 0.4, 0.6])
 
 
 def test_the_cosine_goes_from_full_through_half_to_the_floor():
@@ -172,6 +195,34 @@ def test_one_direction_everywhere_costs_nothing():
     labels = np.tile(np.array([0.6, 0, 0.8], np.float32), (2, 3, 3, 1))
     labels[0, 0, 0] = 0  # not measured
     assert constant("normals", labels) == pytest.approx(0, abs=1e-3)
+
+
+@pytest.mark.parametrize("metric", ["edge_loss", "edge_loss_public"])
+@pytest.mark.parametrize("weight", [0.95, 0.8])
+def test_the_best_edge_logit_beats_a_grid_of_others(metric, weight):
+    labels = np.zeros((3, 8, 9), np.uint8)
+    labels[:, :, 4], labels[0, 0, 0] = 1, 255
+    spec = replace(TASKS["edge"], metric=metric, loss_options={"positive": weight})
+    view, info = View(Labels("edge", labels), np.arange(3)), dataset_for("nyud", "synth")
+    found = best_constant(spec, info, view, 2)
+    for logit in np.linspace(-9, 9, 181):
+        meter = make_meter(spec, info, (8, 9))
+        meter.update(torch.full((3, 8, 9), float(logit)), torch.from_numpy(labels))
+        assert found <= meter.compute().value + 1e-7
+
+
+def test_no_edge_at_all():
+    spec = replace(TASKS["edge"], metric="edge_loss")
+    view = View(Labels("edge", np.zeros((1, 4, 4), np.uint8)), np.arange(1))
+    assert best_constant(spec, dataset_for("nyud", "synth"), view) == pytest.approx(0, abs=1e-6)
+
+
+def test_many_pixels_are_thinned_for_the_direction_only(monkeypatch):
+    labels = np.random.default_rng(0).normal([0, 0, 2], 1, (4, 16, 16, 3))
+    labels = (labels / np.linalg.norm(labels, axis=-1, keepdims=True)).astype(np.float32)
+    exact = constant("normals", labels)
+    monkeypatch.setattr("fmtlbench.engine.trivial.DIRECTIONS", 100)
+    assert exact - 1e-3 < constant("normals", labels) < exact + 2
 
 
 def test_no_constant_edge_map_is_good():

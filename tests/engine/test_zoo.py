@@ -157,6 +157,18 @@ def test_a_returning_client_starts_from_the_common_model(tmp_path, algo):
     assert returned
 
 
+@pytest.mark.parametrize("part", ["encoder", "decoder"])
+def test_a_method_with_personal_models_has_nothing_to_catch_up_with(scenario_file, part):
+    """FedHCA²'s common update is its own affair, whichever of its halves is off."""
+    federation = federation_of(
+        "fedhca2", scenario_file, **{"federation.rounds": 2, "federation.participation": 0.5, f"algo.{part}": "none"}
+    )
+    federation.round(0)
+    federation.round(1)
+    assert federation.common == {} and federation.behind
+    assert federation.algorithm.common == ()
+
+
 def test_participation_survives_a_kill(trio_run, tmp_path):
     share = {"federation.participation": 0.67, "rounds": 4}
 

@@ -10,7 +10,8 @@ from torchvision.models.segmentation.deeplabv3 import DeepLabHead
 
 from fmtlbench.errors import UsageError
 from fmtlbench.models._unet import decoder_widths
-from fmtlbench.models.backbones import BACKBONES, Encoder
+from fmtlbench.models.backbones import Encoder
+from fmtlbench.models.catalog import BACKBONES
 
 IMAGE = torch.rand(2, 3, 64, 64, generator=torch.Generator().manual_seed(1))
 

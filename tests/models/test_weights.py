@@ -21,8 +21,9 @@ from fmtlbench.config import ModelConfig
 from fmtlbench.errors import FmtlbenchError, UsageError
 from fmtlbench.files import sha256_file
 from fmtlbench.models import weights, weights_hub
-from fmtlbench.models.backbones import BACKBONES, Encoder
+from fmtlbench.models.backbones import Encoder
 from fmtlbench.models.build import build_model
+from fmtlbench.models.catalog import BACKBONES
 from fmtlbench.models.weights import WeightsError, check_weights, resolved, weights_identity
 
 PHOTOS = Path(__file__).parents[3] / "shared" / "mini" / "PASCALContext" / "JPEGImages"

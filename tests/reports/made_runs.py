@@ -18,6 +18,7 @@ METRIC = {
 }
 TITLES = {"local": "Local", "fedavg": "FedAvg", "fedprox": "FedProx", "fedper": "FedPer", "ditto": "Ditto",
           "fedamp": "FedAMP", "matfl": "MaT-FL", "fedhca2": "FedHCA²"}  # fmt: skip
+SETTING = "5e771" + "0" * 59
 # client id → (dataset, tasks)
 DUO = {"pascal-semseg": ("pascal", ("semseg",)), "nyud-multi": ("nyud", ("semseg", "depth"))}
 ST_MT_1 = {
@@ -64,7 +65,7 @@ def summary(
         "rounds": 40,
         "device": "cpu",
         "config_hash": "",
-        "setting": "5e771" + "0" * 59,
+        "setting": SETTING,
         "setting_text": {"federation.rounds": 40, "train.lr": 0.006},
         "numerics": 1,
         "versions": {"python": "3.12.0", "fmtlbench": "0.1.0", "torch": "2.9.0"},
@@ -103,3 +104,19 @@ def write_run(root: Path, made: Mapping[str, Any] | None = None, name: str | Non
     )
     (folder / "summary.json").write_text(json.dumps(made, indent=2))
     return folder
+
+
+def write_absence(root: Path, why: str = "refused", reason: str = "it does not fit", **given: Any) -> Path:
+    """What a bench leaves in the place of a run; `given` are fields of `Absence`."""
+    algorithm = given.get("algorithm", "fedavg")
+    record = {
+        "why": why, "reason": reason, "algorithm": algorithm, "title": TITLES.get(algorithm, algorithm), "options": {},
+        "scenario": "duo", "preset": "nano", "data": "synth", "rounds": 40, "setting": SETTING,
+        "seed": None if why == "refused" else 0, **given,
+    }  # fmt: skip
+    leaf = given.pop("leaf", f"nano-synth-s{record['seed']}-{why}")
+    record.pop("leaf", None)
+    file = root / record["scenario"] / algorithm / f"{leaf}.absent.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(record))
+    return file

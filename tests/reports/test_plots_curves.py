@@ -50,7 +50,7 @@ def test_rounds_draws_a_line_and_a_band_per_method(runs):
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("communication round", "Δm (%) ↑")
     assert list(lines(axes)) == ["Local", "FedAvg", "FedHCA²"]
     assert all(line.get_xdata().tolist() == [2, 4, 6] for line in lines(axes).values())
-    assert len(axes.collections) == 3 and "2 to 2 seeds; band" in notes[0]
+    assert len(axes.collections) == 3 and "means over 2 seeds; band" in notes[0]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["Local", "FedAvg", "FedHCA²"]
     assert figure.get_figwidth() == 3.3 and not axes.get_title()
 
@@ -168,6 +168,53 @@ def test_clients_draws_delta_by_their_number(tmp_path):
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("number of clients", "Δm (%) ↑")
     assert [box.get_label() for box in axes.containers] == ["FedAvg", "Ditto"]
     assert all(len(box[0].get_ydata()) == 2 for box in axes.containers)
+
+
+def test_clients_takes_a_scenario_s_larger_forms_together(tmp_path):
+    for clients, scenario, setting in ((DUO, "st_mt_1", "a" * 64), (TRIPLE, "st_mt_1_2c", "b" * 64)):
+        for name in ("local", "fedavg"):
+            write_rounds(tmp_path, name, clients=clients, scenario=scenario, setting=setting)
+    for scenario in (None, "st_mt_1"):
+        figure, _ = draw("clients", collect([tmp_path]), scenario=scenario)
+        assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == ["2", "3"]
+    with pytest.raises(PlotError, match="all runs have 3 clients"):
+        draw("clients", collect([tmp_path]), scenario="st_mt_1_2c")
+    write_rounds(tmp_path, "local", scenario="mt_mt")
+    with pytest.raises(UsageError, match="several scenarios"):
+        draw("clients", collect([tmp_path]))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"rounds": 4}, {"preset": "paper"}, {"setting_text": {"train.lr": 1.0, "scenario_parameters": {"clients": 3}}},
+     {"data_fingerprints": {"nyud/test": "new"}}],
+    ids=lambda other: next(iter(other)),
+)  # fmt: skip
+def test_clients_never_joins_runs_that_differ_in_more_than_their_number(tmp_path, other):
+    for name in ("local", "fedavg", "ditto"):
+        write_rounds(tmp_path, name, clients=DUO, setting="a" * 64)
+    for name in ("local", "fedavg"):
+        write_rounds(tmp_path, name, clients=TRIPLE, setting="b" * 64, **other)
+    with pytest.raises(PlotError, match="all runs have 2 clients"):
+        draw("clients", collect([tmp_path]))
+
+
+def test_clients_looks_into_the_configs_where_they_are(tmp_path):
+    for clients, setting, rate in ((DUO, "a", 0.1), (TRIPLE, "b", 0.2)):
+        for name in ("local", "fedavg"):
+            folder = write_rounds(tmp_path, name, clients=clients, setting=setting * 64)
+            text = f"seed: 0\nscenario: {{name: {setting}}}\nalgorithm: {{name: {name}}}\ntrain: {{lr: {rate}}}\n"
+            (folder / "config.yaml").write_text(text)
+    with pytest.raises(PlotError, match="all runs have 2 clients|all runs have 3 clients"):
+        draw("clients", collect([tmp_path]))
+
+
+def test_one_evaluated_round_is_one_whole_tick(tmp_path):
+    write_rounds(tmp_path, "local", rounds=2)
+    write_rounds(tmp_path, "fedavg", rounds=2)
+    figure, _ = draw("rounds", collect([tmp_path]))
+    low, high = figure.axes[0].get_xlim()
+    assert [tick for tick in figure.axes[0].get_xticks() if low <= tick <= high] == [2]
 
 
 def test_clients_needs_two_numbers_of_them(runs):

@@ -177,7 +177,7 @@ def test_clients_with_several_tasks_say_so(tmp_path):
     [
         ("local", {}, "no updates in metrics.jsonl"),
         ("fedavg", {"round": 3}, "updates of rounds 2, 4"),
-        ("fedavg", {"updates": "decoder"}, "no kind of updates 'decoder'; did you mean 'encoder'"),
+        ("fedavg", {"updates": "decoder"}, "--updates: no kind of updates 'decoder'; did you mean 'encoder'"),
     ],
 )
 def test_updates_says_what_is_missing(root, algorithm, options, words):
@@ -239,6 +239,15 @@ def test_distribution_is_of_one_federation(runs, tmp_path):
     write_rounds(tmp_path, "local")
     write_rounds(tmp_path, "local", clients={**DUO, "pascal-edge": ("pascal", ("edge",))}, setting="b" * 64)
     with pytest.raises(UsageError, match="2 different federations"):
+        draw("distribution", collect([tmp_path]))
+
+
+def test_distribution_calls_the_data_what_they_are(tmp_path):
+    for data, names in (("synth", {"synth-\npascal", "synth-nyud"}), ("real", {"PASCAL-\nContext", "NYUD-v2"})):
+        write_rounds(tmp_path / data, "local", data=data)
+        figure, _ = draw("distribution", collect([tmp_path / data]))
+        assert names <= {text.get_text() for text in figure.axes[0].texts}
+    with pytest.raises(UsageError, match="different data"):
         draw("distribution", collect([tmp_path]))
 
 

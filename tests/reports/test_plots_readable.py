@@ -21,7 +21,7 @@ def root(tmp_path_factory):
     for name in NINE:
         write_rounds(root / "nine", name, clients=EIGHTEEN, rounds=4)
         if name != "fedamp":
-            write_rounds(root / "fewer", name, clients=dict(list(EIGHTEEN.items())[:9]), rounds=2, setting="b" * 64)
+            write_rounds(root / "fewer", name, clients=dict(list(EIGHTEEN.items())[::2]), rounds=4, setting="b" * 64)
     write_rounds(root / "long", "mine", clients=EIGHTEEN, rounds=4, title=LONG)
     return root
 

@@ -39,6 +39,12 @@ def test_a_null_score_is_missing_not_zero(tmp_path):
     assert frame[frame["task"] != "depth"]["value"].notna().all()
 
 
+def test_an_infinite_score_is_missing_too(tmp_path):
+    file = write_run(tmp_path) / "summary.json"
+    file.write_text(file.read_text().replace("50.0", "Infinity", 1))
+    assert collect([tmp_path]).frame["value"].isna().sum() == 1
+
+
 def test_runs_are_found_at_any_depth_once_and_sorted(tmp_path):
     folders = [write_run(tmp_path / where, seed=seed) for where in ("a/b", "c") for seed in (1, 0)]
     assert find_runs([tmp_path]) == sorted(folders)
@@ -80,6 +86,7 @@ def test_unfinished_and_damaged_folders_are_problems_with_a_reason(tmp_path):
         "shape": lambda text: json.dumps({**json.loads(text), "scores": [1, 2]}),
         "seed": lambda text: text.replace('"seed": 0', '"seed": "zero"', 1),
         "options": lambda text: text.replace('"options": {}', '"options": [1]', 1),
+        "direction": lambda text: text.replace('"higher_is_better": true', '"higher_is_better": null', 1),
     }
     for name, harm in damage.items():
         file = write_run(tmp_path, algorithm=name) / "summary.json"
@@ -90,7 +97,7 @@ def test_unfinished_and_damaged_folders_are_problems_with_a_reason(tmp_path):
     assert len(found.problems) == 1 + len(damage)
     for words in (
         "not finished", "cannot be read", "holds list", "lacks scores", "has the value '50.0'", "scores ['nobody']",
-        "not a run's summary", "seed 'zero'", "options [1], expected dict",
+        "not a run's summary", "seed 'zero'", "options [1], expected dict", "without higher_is_better",
     ):  # fmt: skip
         assert words in told
     assert all(problem.scenario == "duo" for problem in found.problems)
@@ -141,6 +148,7 @@ def test_labels_name_what_is_not_default():
     assert label("fedprox", "FedProx", {"shared": "all", "mu": 0.01, "weighting": "equal"}) == "FedProx"
     assert label("fedprox", "FedProx", {"shared": "encoder", "mu": 0.01}) == "FedProx-E"
     assert label("fedprox", "FedProx", {"shared": "encoder", "mu": 0.1}) == "FedProx-E (mu=0.1)"
+    assert label("fedprox", "FedProx", {"mu": 0.12345678}) == "FedProx (mu=0.12345678)"  # not 0.123457
     assert label("fedhca2", "FedHCA²", {"c": 0.4, "decoder": "none"}) == "FedHCA² (decoder=none)"
     assert label("mine", "Mine", {"a": 1, "b": 2}) == "Mine"  # its defaults are not known here
     assert label("mine", "Mine", {"a": 1, "b": True}, [{"a": 1, "b": False}]) == "Mine (b=true)"

@@ -131,3 +131,37 @@ def test_variants_match_by_their_options_and_scenario_parameters_by_value(tmp_pa
     (table,) = compare(collect([tmp_path]), "matfl_table2_scale")
     assert {row.labels[0] for row in table.rows} == {"1 MaT-FL"}
     assert cells(table, "1 MaT-FL", "gap")["pascal_semseg_mIoU"].value == pytest.approx(0)
+
+
+def test_another_number_of_clients_is_not_the_paper_s_setting(tmp_path):
+    clients = {f"pascal-{task}": ("pascal", (task,)) for task in ("semseg", "sal")}
+    for count in (1, 2):
+        text = {"scenario_parameters": {"clients_per_task": count}}
+        write_run(
+            tmp_path, algorithm="matfl", options={"variant": "voting"}, clients=clients, scenario="matfl_pascal5",
+            setting=f"{count}" * 64, setting_text=text, config_hash=f"{count}",
+        )  # fmt: skip
+    one, two = compare(collect([tmp_path]), "matfl_table1")
+    assert "clients_per_task 1 (paper: 2)" in one.title and "clients_per_task" not in two.title
+    assert "scenario with clients_per_task=1" in one.caption
+
+
+def test_weights_of_a_file_are_not_taken_for_the_paper_s(tmp_path):
+    folder = paper_run(tmp_path, "local", "Local")
+    text = (folder / "config.yaml").read_text(encoding="utf-8")
+    (folder / "config.yaml").write_text(text.replace("weights_sha256: null", "weights_sha256: abcdef0123456789"))
+    (table,) = compare(collect([tmp_path]), NAME)
+    assert table.title.startswith("not the same setting: encoder weights of a file (sha256 abcdef01)")
+
+
+def test_encoder_only_variants_match_by_their_name(tmp_path):
+    clients = {"nyud-multi": ("nyud", ("semseg", "depth")), "pascal-multi": ("pascal", ("human_parts", "normals"))}
+    text = {"architecture": "md", "backbone": "resnet18"}
+    for shared in ("encoder", "all"):
+        write_run(
+            tmp_path, algorithm="fedprox", options={"shared": shared, "mu": 0.01}, clients=clients, setting_text=text,
+            scenario="niid6_ubcdmt", config_hash=shared,
+        )  # fmt: skip
+    (table,) = compare(collect([tmp_path]), "fmtlbench_table7_niid6_ubcdmt_global")
+    assert {row.labels[0] for row in table.rows} == {"resnet FedProx-E MD"}
+    assert "not in the paper's table: FedProx" in table.notes

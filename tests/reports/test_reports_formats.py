@@ -12,7 +12,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from made_runs import write_run
+from made_runs import write_absence, write_run
 
 from fmtlbench.reports.collect import collect
 from fmtlbench.reports.formats import FORMATS, latex, markdown, render
@@ -25,7 +25,7 @@ NASTY = "50%_off & <script>alert('x')</script> #1 $5 {a} ^~\\ | `b` *c* [d] \"q\
 
 @pytest.fixture
 def tables(tmp_path):
-    """Two settings; ties, a missing score, a missing seed, an unfinished run, and a title full of traps."""
+    """Two settings; ties, a missing score, a missing seed, a refusal, a failure, and a title full of traps."""
 
     def write(algorithm, seed, a, b, c, **given):
         values = {("pascal-semseg", "semseg"): a, ("nyud-multi", "semseg"): b, ("nyud-multi", "depth"): c}
@@ -38,6 +38,8 @@ def tables(tmp_path):
     write("fedhca2", 0, 55.001, 41.0, None, options={"c": 0.2})
     write("trap", 0, 10.0, 20.0, 1.25, title=NASTY)
     write("local", 0, 33.0, 44.0, 0.55, rounds=80, setting="b" * 64)
+    write_absence(tmp_path, algorithm="fedprox", reason="fedprox on duo: models do not fit (the papers' NULL)")
+    write_absence(tmp_path, "failed", "out of memory", algorithm="ditto", seed=1)
     return leaderboards(collect([tmp_path]))
 
 
@@ -57,7 +59,7 @@ def test_golden(tables, style, file):
 
 def test_csv_has_one_header_and_unrounded_numbers(tables):
     records = list(csv.DictReader(io.StringIO(render(tables, "csv"))))
-    assert len(records) == 5
+    assert len(records) == 7
     assert len({record["table"] for record in records}) == 2
     fedavg = next(r for r in records if r["method"] == "FedAvg")
     assert float(fedavg["pascal-semseg/semseg/mIoU"]) == 53.5

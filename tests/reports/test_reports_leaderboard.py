@@ -172,6 +172,35 @@ def test_captions_tell_the_setting_apart(tmp_path):
     assert "(backbone swin)" in first.caption and "(backbone resnet)" in second.caption
 
 
+def test_captions_name_the_scenario_s_parameters(tmp_path):
+    for clients in (4, 8):
+        text = {"backbone": "swin", "scenario_parameters": {"clients": clients}}
+        write_run(tmp_path, setting=f"{clients}" * 64, setting_text=text, config_hash=f"{clients}")
+    first, second = (table.caption for table in leaderboards(collect([tmp_path])))
+    assert first.startswith("scenario with clients=4 · preset nano")
+    assert second.startswith("scenario with clients=8 · preset nano")
+    assert "{" not in first + second and "swin" not in first + second
+
+
+def test_settings_that_the_summaries_do_not_tell_apart_are_told_by_their_configs(tmp_path):
+    for rate, setting in ((0.1, "a"), (0.2, "b")):
+        folder = write_run(tmp_path, setting=setting * 64, config_hash=setting)
+        text = f"seed: {rate}\ntrain: {{lr: {rate}, batch_size: 8}}\nalgorithm: {{name: x{rate}}}\n"
+        (folder / "config.yaml").write_text(text)
+    first, second = (table.caption for table in leaderboards(collect([tmp_path])))
+    assert "(train.lr 0.1)" in first and "(train.lr 0.2)" in second
+    (folder / "config.yaml").unlink()
+    assert "train.lr" not in leaderboards(collect([tmp_path]))[0].caption
+
+
+def test_losses_keep_the_digits_in_which_they_differ(tmp_path):
+    loss = {"client": "nyud-multi", "dataset": "nyud", "split": "global", "task": "edge", "metric": "edge_loss_public",
+            "value": 0.0477, "unit": "", "higher_is_better": False, "primary": True}  # fmt: skip
+    write_run(tmp_path, extra_scores=[loss])
+    column = next(c for c in board(tmp_path).columns if c.metric == "edge_loss_public")
+    assert column.text(0.0477) == "0.0477"
+
+
 def test_identical_runs_are_refused_by_name(tmp_path):
     made = summary()
     one = write_run(tmp_path / "one", made)
@@ -231,6 +260,18 @@ def test_sorting(two_seeds):
     assert names("nyud-multi/depth/RMSE") == ["FedPer", "Local", "FedAvg", "Ditto"]
     with pytest.raises(UsageError, match="no column to sort by 'dlta'; did you mean 'delta"):
         names("dlta")
+
+
+def test_a_column_that_only_some_tables_have_sorts_those(two_seeds):
+    alone = {"nyud-edge": ("nyud", ("edge",))}
+    for name, value in (("local", 40.0), ("fedavg", 60.0)):
+        write_run(two_seeds, algorithm=name, scenario="other", clients=alone, values={("nyud-edge", "edge"): value})
+    names = {}
+    for table in leaderboards(collect([two_seeds]), sort="nyud-edge/edge/odsF"):
+        names[table.title.split()[0]] = [row.labels[0] for row in table.rows]
+    assert names == {"duo": ["Local", "FedAvg"], "other": ["FedAvg", "Local"]}
+    with pytest.raises(UsageError, match="no column to sort by 'nyud-edge/edge/odsf'"):
+        leaderboards(collect([two_seeds]), sort="nyud-edge/edge/odsf")
 
 
 def test_scenario_and_split_are_chosen_or_refused(two_seeds):

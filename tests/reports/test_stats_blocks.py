@@ -10,6 +10,7 @@ from fmtlbench.errors import UsageError
 from fmtlbench.reports.collect import collect
 from fmtlbench.reports.stats import StatsError, analyse, make_blocks
 from fmtlbench.reports.stats.analysis import find_pair
+from fmtlbench.reports.stats.pairs import smallest_p
 
 SEMSEG, NYUD, DEPTH = ("pascal-semseg", "semseg"), ("nyud-multi", "semseg"), ("nyud-multi", "depth")
 
@@ -125,6 +126,14 @@ def test_one_block_is_not_tested_over_all_methods(tmp_path):
     a = analyse(collect([tmp_path]).frame)
     assert a.friedman is None and any("at least 2 blocks" in note for note in a.notes)
     assert a.pairs["p"].tolist() == [1, 1, 1] and not a.blocks.mixed
+
+
+def test_too_few_blocks_for_wilcoxon_are_told(runs):
+    frame = runs.add("local").add("fedavg", 60.0, 0.4, 55.0).frame()
+    few = analyse(frame)
+    assert few.pairs["p"].min() == 0.25 and "with 3, p is never below 0.25" in few.pair_notes[-1]
+    assert "never below" not in "".join(analyse(frame, alpha=0.3).pair_notes)
+    assert [smallest_p(n) for n in (1, 5, 6)] == [1, 0.0625, 0.03125]
 
 
 def test_a_pair_may_be_named_by_algorithm_or_label(runs):

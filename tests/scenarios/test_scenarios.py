@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from fmtlbench import scenarios
+from fmtlbench.config import resolve
 from fmtlbench.errors import UsageError
 from fmtlbench.scenarios import load_scenario, scenario_files
 
@@ -92,6 +93,28 @@ def test_a_malformed_file_is_pointed_at(load, tmp_path, old, new, line, parts):
     for part in parts:
         assert part in message
     assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("changes", "evaluation", "place"),
+    [
+        ("count: 2", "[global]", None),
+        ("count: 10", "[global]", None),
+        ("count: 11", "[global]", ":5: clients.0.count: 11 nyud clients, but only 10 images to share; set fewer"),
+        ("count: 6", "[personal]", ":5: clients.0.count: 6 nyud clients, but only 10 images to share, two each"),
+        ("count: 6, pool: one", "[personal]", ":5: clients.0.count: 6 nyud clients"),
+    ],
+)
+def test_more_clients_than_images_are_pointed_at(tmp_path, changes, evaluation, place):
+    file = tmp_path / "mine.yml"
+    file.write_text(GOOD.replace("count: 2", changes) + f"evaluation: {evaluation}\n")
+    few = {"data.train_samples": {"nyud": 10, "pascal": 10}}
+    if place is None:
+        resolve("local", str(file), overrides=few)
+        return
+    with pytest.raises(UsageError) as caught:
+        resolve("local", str(file), overrides=few)
+    assert str(caught.value).startswith(f"{file}{place}")
 
 
 @pytest.mark.parametrize("content", ["[a, b]", "words", ""])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .dataset import RealDataset
 
-__all__ = ["open_real", "reader_of"]
+__all__ = ["open_real", "prepare", "reader_of"]
 
 
 def open_real(
@@ -54,3 +55,19 @@ def reader_of(archive: str) -> type[RealDataset]:
     from .pascal import PascalDataset
 
     return {reader.archive: reader for reader in (NyudDataset, NyudMtDataset, PascalDataset)}[archive]
+
+
+@cache
+def prepare() -> None:
+    """Load or compile the readers' pixel loops now: worker processes that are forked later find them ready."""
+    import numpy as np
+
+    from .edges import training_edges
+    from .kernels import clear_untrusted
+    from .nyud import decode_normals
+
+    normals = decode_normals(np.zeros((4, 4, 3), np.uint8))
+    for kind in (np.uint8, np.uint16):  # what MATLAB files hold, and as it lies in them
+        segments = np.zeros((4, 4), kind, order="F")
+        training_edges(segments)
+        clear_untrusted(normals, segments, np.zeros(1, bool))

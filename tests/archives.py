@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -186,6 +187,18 @@ def _structs(fields: tuple[str, ...], rows: list[tuple]) -> np.ndarray:
     for place, row in enumerate(rows):
         array[0, place] = row
     return array
+
+
+def multiply(folder: Path, pattern: str, times: int) -> None:
+    """Every listed image `times` times, under ids of their own."""
+    for name in ("train", "val"):
+        listing = folder / pattern.format(name)
+        ids = listing.read_text().split()
+        for image in ids:
+            for path in [path for path in folder.rglob(f"{image}.*") if path.is_file()]:
+                for copy in range(1, times):
+                    shutil.copyfile(path, path.with_name(f"{image}_{copy}{path.suffix}"))
+        listing.write_text("".join(f"{image}{f'_{copy}' * bool(copy)}\n" for image in ids for copy in range(times)))
 
 
 # -- files -----------------------------------------------------------------------------------------------------------

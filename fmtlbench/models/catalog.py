@@ -1,0 +1,62 @@
+"""Which backbones and architectures there are and what goes with what; no torch, so that a config can be checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ..errors import nearest
+
+# Which maps of the encoder an architecture decodes. pyramid: strides 4, 8, 16 and 32. all: every map there is, for a
+# ResNet also that of stride 2, after the stem's ReLU. dilated: only the last one, kept at stride 8 by dilation.
+Maps = Literal["pyramid", "all", "dilated"]
+MAPS: dict[str, Maps] = {"fedhca2": "pyramid", "md": "all", "tc": "all", "matfl": "dilated"}
+STRIDES: dict[Maps, int] = {"pyramid": 32, "all": 32, "dilated": 8}  # of the deepest map: image sizes are multiples
+
+
+@dataclass(frozen=True)
+class Backbone:
+    """A timm model and how to ask for it."""
+
+    timm: str
+    options: dict[str, Any] = field(default_factory=dict)
+    maps: dict[Maps, dict[str, Any]] = field(default_factory=dict)  # further options, by the maps asked for
+    channels_last: bool = False  # timm's Swin returns [B, H, W, C]
+    norms: bool = False  # a LayerNorm after every scale, as in the FedHCA² code's Swin
+    sized: bool = False  # attention windows are laid out for one input size
+
+
+_SWIN = {"channels_last": True, "norms": True, "sized": True, "maps": {"pyramid": {}, "all": {}}}
+_RESNET = {
+    "maps": {
+        "pyramid": {"out_indices": (1, 2, 3, 4)},
+        "all": {"out_indices": (0, 1, 2, 3, 4)},
+        "dilated": {"out_indices": (4,), "output_stride": 8},
+    }
+}
+_SWIN_NANO = {"embed_dim": 24, "depths": (1, 1, 2, 1), "num_heads": (1, 2, 4, 8), "window_size": 4}
+# A quarter of ResNet-18's widths. timm fixes the plain 7×7 stem at 64 channels, so three 3×3 convolutions replace it.
+_RESNET_NANO = {"channels": (16, 32, 64, 128), "stem_type": "deep", "stem_width": 8}
+
+# The part after the dot names the pretrained weights, so that a change of timm's defaults moves no number. Those of
+# FMTL-Bench and MaT-FL are torchvision's first ones; docs/data.md says what FedHCA²'s code starts from.
+BACKBONES: dict[str, Backbone] = {
+    "swin_nano": Backbone("swin_tiny_patch4_window7_224", _SWIN_NANO, **_SWIN),
+    "swin_tiny": Backbone("swin_tiny_patch4_window7_224.ms_in1k", **_SWIN),
+    "swin_small": Backbone("swin_small_patch4_window7_224.ms_in1k", **_SWIN),
+    "swin_base": Backbone("swin_base_patch4_window7_224.ms_in22k_ft_in1k", **_SWIN),
+    "resnet_nano": Backbone("resnet18", _RESNET_NANO, **_RESNET),
+    "resnet18": Backbone("resnet18.tv_in1k", **_RESNET),
+    "mobilenetv2_100": Backbone("mobilenetv2_100.ra_in1k", **_RESNET),
+    "tf_efficientnet_lite0": Backbone("tf_efficientnet_lite0.in1k", **_RESNET),
+}
+
+
+def misfit(backbone: str, maps: Maps) -> str | None:
+    """Why a backbone cannot be the encoder of an architecture that asks for these maps; None where it can."""
+    if backbone not in BACKBONES:
+        return f"no backbone {backbone!r}; {nearest(backbone, BACKBONES)}"
+    if maps in BACKBONES[backbone].maps:
+        return None
+    fitting = ", ".join(sorted(name for name, spec in BACKBONES.items() if maps in spec.maps))
+    return f"this architecture needs {maps} maps, which {backbone!r} lacks; valid: {fitting}"

@@ -1,0 +1,58 @@
+"""`fmtlbench show network`: sizes and operations of the clients' networks, without building their weights."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from fmtlbench.cli import main
+
+NANO = ["--scenario", "mt_mt", "--set", "model.backbone=resnet_nano"]
+
+
+@pytest.fixture
+def show(capsys):
+    def call(*argv):
+        code = main(["show", "network", *argv])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call
+
+
+def test_one_record_per_kind_of_client(show):
+    code, out, _ = show("nano", *NANO, "--json")
+    three, two = json.loads(out)
+    assert code == 0 and (three["client"], two["client"]) == ("pascal-multi", "nyud-multi")
+    assert three["parameters"]["encoder"] == two["parameters"]["encoder"]
+    assert 2 * three["parameters"]["decoder"] == 3 * two["parameters"]["decoder"]
+    assert two["size"] == [64, 64] and three["flops_per_image"] > two["flops_per_image"] > 0
+    assert set(two["flops_per_training_image"]) == {"joint"}
+
+
+def test_both_ways_of_training_tc_are_told(show):
+    code, out, _ = show("nano", *NANO, "--set", "model.architecture=tc")
+    head, *rows = [line.split("\t") for line in out.splitlines() if "\t" in line]
+    three, two = (dict(zip(head, row, strict=True)) for row in rows)
+    assert code == 0 and three["total"] == two["total"]  # any client has the same network
+    for row in (three, two):
+        forward, joint, sequential = (float(row[k]) for k in ("forward", "training, joint", "training, sequential"))
+        assert sequential > joint > 2 * forward > 0
+
+
+@pytest.mark.parametrize(
+    ("argv", "part"),
+    [
+        (["nanno"], "did you mean 'nano'"),
+        (
+            ["nano", "--set", "model.backbone=resnet_nan"],
+            "--set model.backbone=resnet_nan: model.backbone: no backbone",
+        ),
+        (["nano", "--set", "model.architecture=matfl"], "needs dilated maps, which 'swin_nano' lacks"),
+        (["nano", "--scenario", "st_mt1"], "did you mean 'st_mt_1'"),
+    ],
+)
+def test_mistakes_are_one_line(show, argv, part):
+    code, out, err = show(*argv)
+    assert (code, out) == (2, "") and part in err and err.count("\n") == 1

@@ -76,7 +76,10 @@ class Algorithm:
         return None
 
     def shared(self, index: int) -> tuple[str, ...]:
-        """Which kinds of blocks travel in round `index`: any of "encoder", "decoder". Heads never do."""
+        """Which kinds of blocks travel in round `index`: any of "encoder", "decoder".
+
+        Heads stay home, but for whole models of alike clients, where they are part of the decoder's row.
+        """
         return ()
 
     def aggregate(self, rnd: Round) -> dict[str, Tensor]:

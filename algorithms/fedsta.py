@@ -35,7 +35,7 @@ class FedSTA(FedPer):
         new = super().aggregate(rnd)
         if rnd.decoder is not None:
             # a row of all of a client's decoders is alike where the tasks are
-            tasks = [owner.task or self.parties[owner.client].tasks for owner in rnd.decoder.owners]
+            tasks = [owner.task or frozenset(self.parties[owner.client].tasks) for owner in rnd.decoder.owners]
             weights = row_weights(rnd.decoder, self.parties, self.params.weighting)
             new["decoder"] = mix(group_means(tasks, weights), rnd.decoder.after)
         return new

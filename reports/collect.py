@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..bench.absent import FAILED, SUFFIX, Absence
-from .labels import Labels, client_groups
+from ..errors import UsageError
+from .labels import Labels, client_groups, counted
 from .runs import OF_SCORE, DamagedRun, Problem, RunRecord, check, located, read_json
 
 if TYPE_CHECKING:
@@ -41,6 +42,22 @@ class Collection:
     runs: list[RunRecord]
     problems: list[str]
     absences: list[tuple[str, Absence]] = field(default_factory=list)  # label of a method, why it has no run
+
+    def of_setting(self, start: str) -> Collection:
+        """The runs of one setting, given as tables print it: the beginning of its hash."""
+        runs = [run for run in self.runs if run.setting.startswith(start)]
+        settings = sorted({run.setting for run in runs or self.runs})
+        if len(settings) != 1 or not runs:
+            why = "several settings begin so" if runs else "no run has it; there are"
+            raise UsageError(f"--setting {start}: {why}: {', '.join(map(self._told, settings))}")
+        mine = self.frame["run"].isin([run.name for run in runs])
+        absences = [(label, absence) for label, absence in self.absences if absence.setting == settings[0]]
+        return Collection(self.frame[mine].reset_index(drop=True), runs, self.problems, absences)
+
+    def _told(self, setting: str) -> str:
+        runs = [run.summary for run in self.runs if run.setting == setting]
+        scenario, preset, rounds = (runs[0][key] for key in ("scenario", "preset", "rounds"))
+        return f"{setting[:14]} ({scenario}, {preset}, {counted(rounds, 'round')}, {counted(len(runs), 'run')})"
 
 
 def find_runs(paths: Iterable[str | Path] = ("runs",)) -> list[Path]:

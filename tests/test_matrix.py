@@ -33,12 +33,13 @@ NETWORKS = {
 
 def run_pair(method, scenario, out, overrides):
     """Two rounds, and what they left; a refusal must say why and leave nothing."""
+    overrides = {**overrides, "federation.rounds": 2}
     try:
         resolve(method, scenario, overrides=overrides)
     except RefusedError as refusal:
         assert len(str(refusal)) > 40 and method in str(refusal)
         return str(refusal)
-    result = fmtlbench.run(method, scenario, rounds=2, out=out, device="cpu", **overrides)
+    result = fmtlbench.run(method, scenario, out=out, device="cpu", **overrides)
     rows = [json.loads(line) for line in (result.folder / "metrics.jsonl").read_text().splitlines()]
     assert [row["round"] for row in rows] == [1, 2]
     parties = load_scenario(scenario).parties()

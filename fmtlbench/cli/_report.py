@@ -24,14 +24,18 @@ def add_runs(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def add_setting(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--setting", metavar="HASH", help="only runs of this setting, by the beginning of its hash")
+
+
 def add_format(parser: argparse.ArgumentParser, styles: Sequence[str] = STYLES) -> None:
     parser.add_argument("--format", choices=styles, default="table", help="default: table")
     parser.add_argument("--standalone", action="store_true", help="latex: a complete document")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write there instead of to stdout")
 
 
-def collect_runs(paths: Sequence[Path]) -> Collection:
-    """The finished runs; what could not be used is told on stderr."""
+def collect_runs(paths: Sequence[Path], setting: str | None = None) -> Collection:
+    """The finished runs, of one setting if it is given; what could not be used is told on stderr."""
     from ..reports.collect import collect
 
     collection = collect(paths)
@@ -39,7 +43,7 @@ def collect_runs(paths: Sequence[Path]) -> Collection:
         print(f"left out: {problem}", file=sys.stderr)
     if not collection.runs:
         raise UsageError(f"{', '.join(map(str, paths))}: no finished run in it")
-    return collection
+    return collection if setting is None else collection.of_setting(setting)
 
 
 def emit(tables: Sequence[Table], args: argparse.Namespace) -> None:

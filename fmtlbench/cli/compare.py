@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ._report import add_format, add_runs, collect_runs, emit
+from ._report import add_format, add_runs, add_setting, collect_runs, emit
 
 EPILOG = """\
 Where preset, data, rounds or other values differ from the paper's, the first line says so and every column is marked.
@@ -24,6 +24,7 @@ def add(verbs) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_runs(parser)
+    add_setting(parser)
     parser.add_argument("--published", required=True, metavar="NAME", help="a table of `fmtlbench published`")
     add_format(parser)
     parser.set_defaults(func=main)
@@ -32,5 +33,5 @@ def add(verbs) -> None:
 def main(args: argparse.Namespace) -> int:
     from ..reports.compare import compare
 
-    emit(compare(collect_runs(args.runs), args.published), args)
+    emit(compare(collect_runs(args.runs, args.setting), args.published), args)
     return 0

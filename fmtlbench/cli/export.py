@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from ._report import add_runs, checked, collect_runs, write
+from ._report import add_runs, add_setting, checked, collect_runs, write
 
 EPILOG = """\
 One row per run, client, split, task and metric, numbers unrounded.
@@ -26,6 +26,7 @@ def add(verbs) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_runs(parser)
+    add_setting(parser)
     parser.add_argument("--format", choices=("csv", "parquet", "json"), default="csv", help="default: csv")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write there instead of to stdout")
     parser.set_defaults(func=main)
@@ -39,9 +40,9 @@ def main(args: argparse.Namespace) -> int:
 
         if args.output is None:
             raise UsageError("--format parquet is binary: give a file with -o FILE")
-        write_parquet(collect_runs(args.runs).frame, checked(args.output))
+        write_parquet(collect_runs(args.runs, args.setting).frame, checked(args.output))
         print(f"written: {args.output}", file=sys.stderr)
         return 0
-    frame = collect_runs(args.runs).frame
+    frame = collect_runs(args.runs, args.setting).frame
     write(as_csv(frame) if args.format == "csv" else as_json(frame), args.output)
     return 0

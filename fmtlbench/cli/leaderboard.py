@@ -6,11 +6,12 @@ import argparse
 import sys
 
 from ..errors import UsageError
-from ._report import STYLES, add_format, add_runs, collect_runs, emit
+from ._report import STYLES, add_format, add_runs, add_setting, collect_runs, emit
 
 EPILOG = """\
 Runs of different scenarios, presets, data, round counts or other settings never share a table. Cells are means over
-seeds, with the standard deviation (n - 1) from two seeds on; alike clients share a column. What is missing stays so.
+seeds, with the standard deviation (n - 1) from two seeds on; alike clients share a column. What is missing stays so;
+NULL is a method that a bench found to be refused in this setting, failed one whose runs failed, with the reason below.
 
 examples:
   fmtlbench leaderboard
@@ -29,6 +30,7 @@ def add(verbs) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_runs(parser)
+    add_setting(parser)
     parser.add_argument("--scenario", metavar="NAME", help="only this scenario")
     parser.add_argument("--split", choices=("global", "personal"), help="default: global; html: both")
     parser.add_argument("--baseline", default="local", metavar="NAME", help="what Δm is against; default: local")
@@ -44,7 +46,7 @@ def main(args: argparse.Namespace) -> int:
         return _site(args)
     from ..reports.leaderboard import leaderboards
 
-    collection = collect_runs(args.runs)
+    collection = collect_runs(args.runs, args.setting)
     emit(leaderboards(collection, args.scenario, args.split or "global", args.baseline, args.sort), args)
     return 0
 
@@ -58,6 +60,8 @@ def _site(args: argparse.Namespace) -> int:
     from ..reports.site import write_site
 
     splits = [args.split] if args.split else None
-    index = write_site(collect_runs(args.runs), args.output, args.scenario, splits, args.baseline, args.sort)
+    index = write_site(
+        collect_runs(args.runs, args.setting), args.output, args.scenario, splits, args.baseline, args.sort
+    )
     print(f"written: {index}", file=sys.stderr)
     return 0

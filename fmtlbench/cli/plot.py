@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from ._report import add_runs, collect_runs
+from ._report import add_runs, add_setting, collect_runs
 
 EPILOG = """\
 kinds:
@@ -39,6 +39,7 @@ def add(verbs) -> None:
     )
     parser.add_argument("kind", metavar="KIND", help="which figure, see below")
     add_runs(parser)
+    add_setting(parser)
     parser.add_argument(
         "-o", "--output", required=True, type=Path, metavar="FILE", help="PDF, PNG or SVG by its ending"
     )
@@ -64,7 +65,7 @@ def main(args: argparse.Namespace) -> int:
     if args.kind not in KINDS:
         raise unknown("kind of figure", args.kind, KINDS)
     targets(args.output)  # a bad name is told before the work
-    collection = collect_runs(args.runs)
+    collection = collect_runs(args.runs, args.setting)
     options = Options(
         scenario=args.scenario, split=args.split, x=args.x, task=args.task, client=args.client, round=args.round,
         updates=args.updates, normalise=not args.raw, cost=args.cost, alpha=args.alpha, correction=args.correction,

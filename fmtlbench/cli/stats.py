@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from ._report import add_runs, collect_runs
+from ._report import add_runs, add_setting, collect_runs
 
 EPILOG = """\
 A block is a (scenario, client, task) with its primary metric; seeds are averaged first. Friedman (corrected for ties)
@@ -31,6 +31,7 @@ def add(verbs) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_runs(parser)
+    add_setting(parser)
     parser.add_argument(
         "--scenario", action="append", default=[], metavar="NAME", help="only this one; may be repeated"
     )
@@ -46,7 +47,7 @@ def add(verbs) -> None:
 def main(args: argparse.Namespace) -> int:
     from ..reports.stats.analysis import analyse, find_pair
 
-    collection = collect_runs(args.runs)
+    collection = collect_runs(args.runs, args.setting)
     pair = find_pair(args.pair, collection.frame) if args.pair else None
     analysis = analyse(collection.frame, args.scenario, args.split, args.correction, args.alpha, pair)
     if args.format == "json":

@@ -222,7 +222,11 @@ def test_a_run_and_its_formats(tiny, tiny_run, tmp_path):
     assert result.reused and result.summary["scores"] == record["scores"]
 
     code, fresh, err = tiny("--fresh")
-    assert (code, fresh) == (0, out) and [json.loads(line)["event"] for line in err.splitlines()] == ["begin", "round", "bill"]
+    assert (code, fresh) == (0, out) and [json.loads(line)["event"] for line in err.splitlines()] == [
+        "begin",
+        "round",
+        "bill",
+    ]
 
 
 USER_METHOD = '''\

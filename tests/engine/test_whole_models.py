@@ -164,6 +164,13 @@ def test_decoders_one_by_one_keep_the_files_order(scenario):
     assert not fed.config.heads_travel
 
 
+def test_fedsta_unifies_task_conditioned_decoders_of_the_same_tasks(scenario):
+    overrides = {**NETWORKS["tc"], "federation.exchange": "decoders", "algo.unify_every": 1}
+    fed = federation("fedsta", scenario(SHUFFLED), **overrides)
+    fed.round(0)
+    assert len({row.sum().item() for client in fed.clients for row in client.main.flat.rows("decoder")}) == 1
+
+
 def test_a_task_conditioned_model_is_the_same_row_in_either_exchange(scenario):
     path = scenario(UNLIKE)
     whole, apart = (federation("fedavg", path, **{**NETWORKS["tc"], "federation.exchange": how}) for how in EXCHANGES)

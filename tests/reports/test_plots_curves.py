@@ -205,7 +205,7 @@ def test_clients_looks_into_the_configs_where_they_are(tmp_path):
             folder = write_rounds(tmp_path, name, clients=clients, setting=setting * 64)
             text = f"seed: 0\nscenario: {{name: {setting}}}\nalgorithm: {{name: {name}}}\ntrain: {{lr: {rate}}}\n"
             (folder / "config.yaml").write_text(text)
-    with pytest.raises(PlotError, match="all runs have 2 clients|all runs have 3 clients"):
+    with pytest.raises(PlotError, match=r"all runs have [23] clients"):
         draw("clients", collect([tmp_path]))
 
 

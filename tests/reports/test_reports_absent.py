@@ -122,3 +122,13 @@ def test_compare_says_why_a_method_is_not_there(tmp_path):
     write_absence(tmp_path, algorithm="fedavg", scenario="st_mt_1", reason="it does not fit")
     (table,) = compare(collect([tmp_path]), "fedhca2_table1_st_mt_1")
     assert "FedAvg refused: it does not fit" in table.notes
+
+
+def test_pages_still_sort_by_the_numbers_around_a_null(tmp_path):
+    from fmtlbench.reports.site.tables import html_table
+
+    write_run(tmp_path, algorithm="local")
+    write_run(tmp_path, algorithm="fedper")
+    write_absence(tmp_path, algorithm="fedavg")
+    page = str(html_table(board(tmp_path)))
+    assert ">NULL" in page and page.count('data-sort="text"') == 1  # the names of methods

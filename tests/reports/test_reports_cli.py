@@ -67,6 +67,19 @@ def test_wrong_usage_is_one_line_and_exit_2(runs, capsys, flags, words):
     assert out == "" and words in err and len(err.splitlines()) == 1
 
 
+def test_one_setting_can_be_chosen(runs, capsys):
+    write_run(runs, algorithm="local", clients=ST_MT_1, scenario="st_mt_1", setting="5f" * 32, rounds=1)
+    assert main(["leaderboard", str(runs), "--setting", "5f5f", "--format", "csv"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1 + 1
+    assert main(["leaderboard", str(runs), "--setting", "5"]) == 2
+    assert (
+        "several settings begin so: 5e771000000000 (st_mt_1, nano, 40 rounds, 3 runs), 5f5f" in capsys.readouterr().err
+    )
+    for verb in (["export"], ["stats"], ["compare", "--published", "fedhca2_table1_st_mt_1"]):
+        assert main([*verb, str(runs), "--setting", "77"]) == 2
+        assert "--setting 77: no run has it; there are: 5e77" in capsys.readouterr().err
+
+
 def test_unusable_folders_are_told_on_stderr_and_alone_are_an_error(runs, tmp_path, capsys):
     bad = write_run(tmp_path / "bad", algorithm="fedper") / "summary.json"
     bad.write_text("{")

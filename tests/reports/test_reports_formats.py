@@ -73,7 +73,8 @@ def test_marks_spread_and_missing_in_every_format(tables):
     md, tex, text = (render(tables, style) for style in ("md", "latex", "table"))
     assert "**55.00**" in md and r"\textbf{55.00}" in tex and "55.00*" in text
     assert "<u>53.50</u> ± 2.12" in md and r"\underline{53.50} $\pm$ 2.12" in tex and "53.50' ± 2.12" in text
-    assert "–<sup>a</sup>" in md and r"--\textsuperscript{a}" in tex and "– [a]" in text
+    assert "–<sup>c</sup>" in md and r"--\textsuperscript{c}" in tex and "– [c]" in text
+    assert "FedProx<sup>a</sup> | NULL" in md and r"FedProx\textsuperscript{a} & NULL" in tex and "FedProx [a]" in text
     assert "resampled" in md and "resampled" in tex and "resampled" in text
     assert "SemSeg mIoU ↑" in md and r"mIoU $\uparrow$" in tex and "mIoU ↑" in text
 

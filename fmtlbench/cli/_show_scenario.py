@@ -35,7 +35,7 @@ def show_scenario(args: argparse.Namespace) -> int:
             f"-o {args.output}: the shares of {scenario.name} are drawn by seed; add --seed N to count them"
         )
     clients = _clients(config, args.seed)
-    files = _draw(scenario.name, clients, args.output) if args.output else []
+    files = _draw(scenario.name, clients, config.data.source, args.output) if args.output else []
     stem, tree, origins = read_scenario(args.name)
     declared = Parameters(stem, tree, origins).declared
     if args.json:
@@ -125,10 +125,10 @@ def _record(client: dict[str, Any]) -> dict[str, Any]:
     return {key: "–" if value is None else value for key, value in shown.items()}
 
 
-def _draw(name: str, clients: list[dict[str, Any]], output: str) -> list:
+def _draw(name: str, clients: list[dict[str, Any]], source: str, output: str) -> list:
     from ..reports.plots.style import save, targets
 
     targets(output)  # a wrong ending is told before anything is drawn
     from ..reports.distribution import distribution
 
-    return save(distribution(name, clients), output)
+    return save(distribution(name, clients, source), output)

@@ -6,7 +6,7 @@ import argparse
 import json
 
 from ..errors import UsageError
-from ._report import STYLES, add_format, add_runs, collect_runs, emit, write
+from ._report import STYLES, add_format, add_runs, add_setting, collect_runs, emit, write
 
 EPILOG = """\
 One table per setting: mean power, bytes and time per round, and what it took until Δm, the mean relative change
@@ -33,6 +33,7 @@ def add(verbs) -> None:
         help="a Δm to reach, such as -10 or 0; repeatable; default: -30 and -10",
     )  # fmt: skip
     parser.add_argument("--scenario", metavar="NAME", help="only this scenario")
+    add_setting(parser)
     parser.add_argument("--split", choices=("global", "personal"), default="global", help="default: global")
     add_format(parser, (*STYLES, "json"))
     parser.set_defaults(func=main)
@@ -41,7 +42,7 @@ def add(verbs) -> None:
 def main(args: argparse.Namespace) -> int:
     from ..reports.cost import TARGETS, as_json, cost_tables
 
-    collection = collect_runs(args.runs)
+    collection = collect_runs(args.runs, args.setting)
     tables = cost_tables(collection, args.target or TARGETS, args.scenario, args.split)
     if args.format != "json":
         emit(tables, args)

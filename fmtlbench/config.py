@@ -83,6 +83,11 @@ class ModelConfig:
     weights: str | None = limits(None, doc="a local file of encoder weights instead of timm's")
     weights_sha256: str | None = limits(None, doc="of that file; filled in by itself")
 
+    @property
+    def one_decoder(self) -> bool:
+        """One decoder serves all tasks, so the models of any clients have the same shapes."""
+        return self.architecture == "tc"
+
 
 @dataclass(frozen=True)
 class TrainConfig:
@@ -260,7 +265,7 @@ def _incongruent(config: RunConfig, method: type[Algorithm], options: Any) -> st
     """Why whole models cannot be exchanged: the tables' NULL. The task-conditioned network fits any clients."""
     specs = config.scenario.parties()
     decoders = sorted({len(spec.tasks) for spec in specs})
-    if config.federation.exchange == "decoders" or config.model.architecture == "tc" or len(decoders) == 1:
+    if config.federation.exchange == "decoders" or config.model.one_decoder or len(decoders) == 1:
         return None
     instance = method(options, [Party(s.index, s.id, s.dataset, s.tasks, samples=1) for s in specs])
     if not any("decoder" in instance.shared(index) for index in range(config.federation.rounds)):

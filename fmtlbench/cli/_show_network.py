@@ -50,7 +50,7 @@ def _records(args: argparse.Namespace) -> list[dict[str, Any]]:
         with torch.device("meta"):  # shapes are enough
             model = build_client_model(config, Party(spec.index, spec.id, spec.dataset, spec.tasks, samples=1))
         size = config.data.size[spec.dataset]
-        by_task = config.model.architecture == "tc"  # the others learn all tasks at once
+        by_task = config.model.one_decoder  # the others learn all tasks at once
         steps = step_flops(model, size) if by_task else {"joint": flops(model, size, backward=True)}
         records.append(
             {

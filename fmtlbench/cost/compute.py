@@ -35,7 +35,7 @@ def _of(client: Any, size: tuple[int, int]) -> dict[str, Any]:
     """Per image. `train` is forward and backward for all tasks, as the run trains: all at once, or one by one (TC)."""
     model, tasks = client.main.model, client.party.tasks
     counted = {"size": list(size), "forward": flops(model, size, tasks)}
-    if client.config.model.architecture == "tc" and len(tasks) > 1:
+    if client.config.model.one_decoder and len(tasks) > 1:
         ways = step_flops(model, size, tasks)
         return {**counted, "train": ways["sequential" if len(client.steps) > 1 else "joint"], **ways}
     return {**counted, "train": flops(model, size, tasks, backward=True)}

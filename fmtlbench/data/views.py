@@ -96,7 +96,7 @@ def parties(config: RunConfig, data: list[ClientData]) -> list[Party]:
     """The clients as the server knows them."""
     specs = config.scenario.parties()
     whole = config.federation.exchange == "models"
-    merged = whole or config.model.architecture == "tc"
+    merged = whole or config.model.one_decoder
     # Whole models meet position by position, so alike clients must list their tasks alike.
     tasks = [in_order(s.tasks) if whole else s.tasks for s in specs]
     return [

@@ -54,7 +54,7 @@ class Client:
         self.track = "main"
         self.schedule = algorithm.local_schedule(config.train.local_epochs[party.dataset])
         # The tasks of each optimiser step on a batch.
-        one_by_one = config.model.architecture == "tc" and config.train.tc != "joint"
+        one_by_one = config.model.one_decoder and config.train.tc != "joint"
         self.steps = [(task,) for task in party.tasks] if one_by_one else [party.tasks]
         # An anchor is kept only for methods whose local objective can ask for it.
         self.has_objective = type(algorithm).local_objective is not Algorithm.local_objective

@@ -39,7 +39,7 @@ def execute(
         return RunResult(store.folder, summary, reused=True)
     check_amp(config.train.amp, device)
     store.check()
-    with _settings(config, device), RunMeter(energy, device, progress.note) as meter:
+    with process_settings(config, device), RunMeter(energy, device, progress.note) as meter:
         # Everything that can refuse does so before the run folder is touched; weights first, data may take long.
         for note in check_weights(config.model, next(iter(config.data.size.values()))):
             progress.note(note)
@@ -181,7 +181,7 @@ def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str
             "pretrained": config.model.pretrained, "exchange": config.federation.exchange,
             "participation": config.federation.participation,
             "size": {domain: list(size) for domain, size in config.data.size.items()},
-            "scenario_parameters": dict(getattr(config.scenario, "parameters", {})),
+            "scenario_parameters": dict(config.scenario.parameters),
         },
         "numerics": config.numerics,
         "versions": versions(),
@@ -203,7 +203,7 @@ def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str
 
 
 @contextmanager
-def _settings(config: RunConfig, device: torch.device) -> Iterator[None]:
+def process_settings(config: RunConfig, device: torch.device) -> Iterator[None]:
     """Process-wide settings that move bits, put back afterwards."""
     threads = torch.get_num_threads()
     deterministic, warn_only = (

@@ -13,6 +13,7 @@ import torch
 
 from ..config import RunConfig
 from ..data.batches import test_batches
+from ..data.open import open_datasets
 from ..data.transforms.geometry import centred
 from ..data.views import ClientData, View, client_data, parties
 from ..errors import FmtlbenchError, UsageError, unknown
@@ -23,7 +24,7 @@ from ..store import read_json
 from .checkpoint import DamagedCheckpoint, available, load_checkpoint
 from .client import Client
 from .federation import make_algorithm
-from .run import _settings, open_datasets
+from .run import process_settings
 from .trees import to_device
 
 
@@ -101,7 +102,7 @@ class StoredRun:
         client = Client(self.config, party, self.data[party.index], self.algorithm, self.device)
         client.load_state_dict(self._state(f"client-{party.index:03d}"))
         indices, cut = iter(view.indices.tolist()), 0
-        with _settings(self.config, self.device), client.scored_model(self.done - 1) as model:
+        with process_settings(self.config, self.device), client.scored_model(self.done - 1) as model:
             model.eval()
             batch_size, workers = self.config.evaluation.batch_size, self.config.data.workers
             for batch in test_batches(view, (), batch_size, self.device, workers):

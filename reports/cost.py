@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..errors import UsageError, unknown
@@ -12,28 +13,38 @@ from .labels import zoo_rank
 from .leaderboard import by_setting, describe
 from .plots._curves import Baselines
 from .table import Cell, Column, Row, Table, mean_cell
-from .time_to_target import Arrival, arrivals, delta_curve, has_local, resolution
+from .time_to_target import Arrival, Spent, arrivals, delta_curve, has_local, resolution
 
 TARGETS = (-30.0, -10.0)  # percent, FMTL-Bench's
-# key, title, its value in a `Spent`
-AMOUNTS: tuple[tuple[str, str, Callable], ...] = (
-    ("rounds", "rounds", lambda s: s.round),
-    ("kwh", "kWh", lambda s: s.kwh),
-    ("mb", "MB", lambda s: None if s.bytes is None else s.bytes / 1e6),
-    ("minutes", "min", lambda s: s.minutes),
-    ("co2e_g", "g CO2e", lambda s: s.co2e_g),
-)
-UNITS = "MB: 10^6 bytes, up and down, all clients; time and energy: training, exchange, evaluation and checkpoints"
+NOT_TRAINING = ("evaluate", "checkpoint")  # phases of a round; all others are training
+
+
+@dataclass(frozen=True)
+class Convention:
+    """A way to count: what stands per round and until a target, (key, title, value) each, and the words about it."""
+
+    name: str
+    title: str
+    per_round: tuple[tuple[str, str, Callable[[RunRecord], float | None]], ...]
+    until: tuple[tuple[str, str, Callable[[RunRecord, Spent], float | None]], ...]
+    notes: tuple[str, ...]
+    g_per_kwh: float | None = None  # None: each run's own
 
 
 def cost_tables(
-    collection: Collection, targets: Sequence[float] = TARGETS, scenario: str | None = None, split: str = "global"
+    collection: Collection,
+    targets: Sequence[float] = TARGETS,
+    scenario: str | None = None,
+    split: str = "global",
+    convention: str = "ours",
 ) -> list[Table]:
     """One table per setting, a row per method, means over seeds.
 
     Raises:
-        UsageError: A scenario or split no run has, or a target that is no number.
+        UsageError: A scenario or split no run has, a target that is no number, or an unknown convention.
     """
+    if convention not in CONVENTIONS:
+        raise unknown("convention", convention, CONVENTIONS)
     for target in targets:
         if not math.isfinite(target):
             raise UsageError(f"--target {target}: expected a percentage such as -10")
@@ -47,43 +58,45 @@ def cost_tables(
     if rows.empty:
         raise UsageError(f"no finished run has scores on the {split!r} split")
     targets = list(dict.fromkeys(map(float, targets)))
-    return [_table(runs, targets, split) for _, _, runs in by_setting(rows, collection.runs)]
+    way = CONVENTIONS[convention]
+    return [_table(runs, targets, split, way) for _, _, runs in by_setting(rows, collection.runs)]
 
 
-def _table(runs: Sequence[RunRecord], targets: Sequence[float], split: str) -> Table:
+def _table(runs: Sequence[RunRecord], targets: Sequence[float], split: str, way: Convention) -> Table:
     baselines = Baselines(runs, split)
     methods: dict[tuple[str, str], list[RunRecord]] = {}
     for run in sorted(runs, key=lambda r: (zoo_rank(r.summary["algorithm"]), r.label, r.summary["seed"])):
         methods.setdefault((run.summary["algorithm"], run.label), []).append(run)
-    rows = [_row(label, members, baselines, targets) for (_, label), members in methods.items()]
+    rows = [_row(label, members, baselines, targets, way) for (_, label), members in methods.items()]
     first = runs[0].summary
     setting = runs[0].setting.removeprefix("older-")[:8]
     return Table(
-        f"cost-{first['scenario']}-{first['preset']}-{first['data']}-{split}-{setting}",
-        f"{first['scenario']}: what the runs cost", describe(list(runs)), ("Method",), _columns(targets, rows),
-        tuple(rows), tuple(_notes(runs, targets, split)),
+        f"cost-{first['scenario']}-{first['preset']}-{first['data']}-{split}-{setting}"
+        + f"-{way.name}" * (way is not OURS),
+        f"{first['scenario']}: {way.title}", describe(list(runs)), ("Method",), _columns(targets, rows, way),
+        tuple(rows), tuple(_notes(runs, targets, split, way)),
     )  # fmt: skip
 
 
-def _row(label: str, runs: Sequence[RunRecord], baselines: Baselines, targets: Sequence[float]) -> Row:
-    cells = [_known([power(run) for run in runs], _no_energy(runs)), mean_cell([_mb_per_round(run) for run in runs])]
-    cells.append(_known([_seconds_per_round(run) for run in runs]))
+def _row(label: str, runs: Sequence[RunRecord], baselines: Baselines, targets: Sequence[float], way: Convention) -> Row:
+    cells = [_known([power(run) for run in runs], _no_energy(runs))]
+    cells += [_known([value(run) for run in runs]) for _, _, value in way.per_round]
     for column in zip(*(arrivals(run, baselines, targets) for run in runs)):
-        cells += _arrival_cells(column)
+        cells += _arrival_cells(runs, column, way)
     cells += [_known([_final_delta(run, baselines) for run in runs]), Cell(float(len(runs)))]
     return Row((label,), tuple(cells))
 
 
-def _arrival_cells(seeds: Sequence[Arrival]) -> list[Cell]:
+def _arrival_cells(runs: Sequence[RunRecord], seeds: Sequence[Arrival], way: Convention) -> list[Cell]:
     """The rounds' cell says what became of a target; the others are missing where nothing is known."""
-    there = [a.spent for a in seeds if a.spent is not None]
+    there = [(run, a.spent) for run, a in zip(runs, seeds) if a.spent is not None]
     if not there:
-        return [Cell(word=seeds[0].why), *[Cell()] * (len(AMOUNTS) - 1)]
+        return [Cell(word=seeds[0].why), *[Cell()] * (len(way.until) - 1)]
     note = ""
     if len(there) < len(seeds):
         late = {a.why for a in seeds if a.spent is None}
         note = f"over {len(there)} of {len(seeds)} seeds; the others: {', '.join(sorted(late))}"
-    return [_known([value(s) for s in there], note) for _, _, value in AMOUNTS]
+    return [_known([value(run, spent) for run, spent in there], note) for _, _, value in way.until]
 
 
 def _known(values: Sequence[float | None], note: str = "") -> Cell:
@@ -116,6 +129,15 @@ def _seconds_per_round(run: RunRecord) -> float | None:
     return None if total is None else total / run.summary["rounds"]
 
 
+def training_seconds(run: RunRecord) -> float | None:
+    """Seconds per round without evaluation and checkpoints; None where a round has no record."""
+    rows = run.rows("timing.jsonl")
+    if len(rows) != run.summary["rounds"]:
+        return None
+    spent = (seconds for row in rows for phase, seconds in row["seconds"].items() if phase not in NOT_TRAINING)
+    return math.fsum(spent) / len(rows)
+
+
 def _final_delta(run: RunRecord, baselines: Baselines) -> float | None:
     curve = delta_curve(run, baselines) if has_local(run, baselines) else []
     return curve[-1][1] if curve and curve[-1][0] == run.summary["rounds"] else None
@@ -127,15 +149,80 @@ def _no_energy(runs: Sequence[RunRecord]) -> str:
     return f"energy: {'; '.join(known)}" if known else ""
 
 
+# -- conventions -----------------------------------------------------------------------------------------------------
+
+
+def _times(*factors: float | None) -> float | None:
+    return None if None in factors else math.prod(factors)
+
+
+OURS = Convention(
+    "ours",
+    "what the runs cost",
+    (
+        ("mb_per_round", "MB", _mb_per_round),
+        ("seconds_per_round", "s", _seconds_per_round),
+        ("training_seconds_per_round", "s training", training_seconds),
+    ),
+    (
+        ("rounds", "rounds", lambda _, s: s.round),
+        ("kwh", "kWh", lambda _, s: s.kwh),
+        ("mb", "MB", lambda _, s: None if s.bytes is None else s.bytes / 1e6),
+        ("minutes", "min", lambda _, s: s.minutes),
+        ("co2e_g", "g CO2e", lambda _, s: s.co2e_g),
+    ),
+    (
+        "MB: 10^6 bytes, up and down, all clients; time and energy: training, exchange, evaluation and checkpoints; "
+        "s training: without evaluation and checkpoints",
+    ),
+)
+
+# Table 8 prints power, traffic and time per round; its columns until a target are these times the round's index, which
+# the code counts from 0: one round less than was made. Its energy is power × time, and its CO2e that × 541.2 g/kWh.
+PAPERS_GB = 1.024e9  # bytes: the table divides 10^6 bytes by 1024
+PAPERS_INTENSITY = 541.2  # g/kWh; its 18 rows allow 541.20 to 541.33
+
+
+def _papers_kwh(run: RunRecord, s: Spent) -> float | None:
+    return _times(power(run), training_seconds(run), s.round - 1, 1 / 3.6e6)
+
+
+FMTL_BENCH = Convention(
+    "fmtl-bench",
+    "what the runs cost, as FMTL-Bench's Table 8 counts",
+    (
+        ("papers_gb_per_round", '"GB"', lambda run: _times(_mb_per_round(run), 1e6 / PAPERS_GB)),
+        ("training_seconds_per_round", "s training", training_seconds),
+    ),
+    (
+        ("round_from_0", "round, from 0", lambda _, s: s.round - 1),
+        ("estimated_kwh", "kWh est.", _papers_kwh),
+        ("papers_gb", '"GB"', lambda run, s: _times(_mb_per_round(run), s.round - 1, 1e6 / PAPERS_GB)),
+        ("training_minutes", "min training", lambda run, s: _times(training_seconds(run), s.round - 1, 1 / 60)),
+        ("estimated_co2e_g", "g CO2e est.", lambda run, s: _times(_papers_kwh(run, s), PAPERS_INTENSITY)),
+    ),
+    (
+        'convention fmtl-bench: "GB" is megabytes (10^6 bytes) / 1024, up and down, all clients; time is training '
+        "alone: all of a round but evaluation and checkpoints",
+        "until a target: the round's number counted from 0, times what stands per round, as in the paper; that is one "
+        "round less than was made",
+        f"kWh est.: mean power (evaluation included) × training time, an estimated share: energy is measured per round "
+        f"as a whole; CO2e est.: that × {PAPERS_INTENSITY:g} g/kWh, what the paper's columns imply",
+    ),
+    PAPERS_INTENSITY,
+)
+CONVENTIONS = {way.name: way for way in (OURS, FMTL_BENCH)}
+
+
 # -- columns and words -----------------------------------------------------------------------------------------------
 
 
-def _columns(targets: Sequence[float], rows: Sequence[Row]) -> tuple[Column, ...]:
-    plan = [("power_w", "power W", ""), ("mb_per_round", "MB", "per round"), ("seconds_per_round", "s", "per round")]
+def _columns(targets: Sequence[float], rows: Sequence[Row], way: Convention) -> tuple[Column, ...]:
+    plan = [("power_w", "power W", ""), *((key, title, "per round") for key, title, _ in way.per_round)]
     for target in targets:
-        plan += [(f"{key}_to_{target:g}", title, f"until Δm ≥ {target:g} %") for key, title, _ in AMOUNTS]
+        plan += [(f"{key}_to_{target:g}", title, f"until Δm ≥ {target:g} %") for key, title, _ in way.until]
     columns = [
-        Column(key, title, heading=heading, digits=0 if key.startswith("rounds") else _digits(rows, i))
+        Column(key, title, heading=heading, digits=0 if key.startswith("round") else _digits(rows, i))
         for i, (key, title, heading) in enumerate(plan)
     ]
     return (*columns, Column("delta_m", "Δm %", digits=2, signed=True), Column("seeds", "seeds", digits=0))
@@ -147,8 +234,8 @@ def _digits(rows: Sequence[Row], index: int) -> int:
     return min(8, max(0, 2 - math.floor(math.log10(min(values))))) if values else 2
 
 
-def _notes(runs: Sequence[RunRecord], targets: Sequence[float], split: str) -> list[str]:
-    notes = [UNITS]
+def _notes(runs: Sequence[RunRecord], targets: Sequence[float], split: str, way: Convention) -> list[str]:
+    notes = list(way.notes)
     if targets:
         gaps = sorted({gap for run in runs if (gap := resolution(run, split)) is not None})
         every = " or ".join(map(str, gaps)) or "?"
@@ -156,12 +243,12 @@ def _notes(runs: Sequence[RunRecord], targets: Sequence[float], split: str) -> l
             "until Δm ≥ …: the first evaluated round at or above, against the last round of Local, same setting and "
             f"seed; scores were taken every {every} round{'s' * (gaps != [1])}"
         )
-    if told := _energy_note(runs):
+    if told := _energy_note(runs, way):
         notes.append(told)
     return notes
 
 
-def _energy_note(runs: Sequence[RunRecord]) -> str:
+def _energy_note(runs: Sequence[RunRecord], way: Convention) -> str:
     """Where the energy figures come from; several sources in one table are several sentences."""
     found: dict[str, int] = {}
     for run in runs:
@@ -171,7 +258,7 @@ def _energy_note(runs: Sequence[RunRecord]) -> str:
         words = energy.get("source") or "source not recorded"
         if energy.get("how"):
             words += f" ({energy['how']})"
-        if energy.get("g_per_kwh") is not None:
+        if way.g_per_kwh is None and energy.get("g_per_kwh") is not None:
             place = ", ".join(filter(None, (energy.get("country"), energy.get("region")))) or "world average"
             words += f", CO2e at {energy['g_per_kwh']:.0f} g/kWh ({place})"
         found[words] = found.get(words, 0) + 1
@@ -180,7 +267,7 @@ def _energy_note(runs: Sequence[RunRecord]) -> str:
     return "; ".join(f"energy of {n} runs: {words}" for words, n in found.items())
 
 
-def as_json(tables: Sequence[Table]) -> list[dict[str, Any]]:
+def as_json(tables: Sequence[Table], convention: str = "ours") -> list[dict[str, Any]]:
     """Everything the tables say, for programs."""
     made = []
     for table in tables:
@@ -189,8 +276,8 @@ def as_json(tables: Sequence[Table]) -> list[dict[str, Any]]:
              **{c.key: _cell(cell) for c, cell in zip(table.columns, row.cells)}}
             for row in table.rows
         ]  # fmt: skip
-        made.append({"table": table.name, "title": table.title, "caption": table.caption, "rows": rows,
-                     "notes": list(table.notes)})  # fmt: skip
+        made.append({"table": table.name, "title": table.title, "caption": table.caption, "convention": convention,
+                     "rows": rows, "notes": list(table.notes)})  # fmt: skip
     return made
 
 

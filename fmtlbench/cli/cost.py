@@ -16,6 +16,7 @@ examples:
   fmtlbench cost
   fmtlbench cost runs --target -10 --target 0 --format latex -o cost.tex
   fmtlbench cost runs --scenario iid1_sdmt --format json
+  fmtlbench cost runs --scenario iid1_sdmt --convention fmtl-bench
 """
 
 
@@ -35,6 +36,10 @@ def add(verbs) -> None:
     parser.add_argument("--scenario", metavar="NAME", help="only this scenario")
     add_setting(parser)
     parser.add_argument("--split", choices=("global", "personal"), default="global", help="default: global")
+    parser.add_argument(
+        "--convention", choices=("ours", "fmtl-bench"), default="ours",
+        help="fmtl-bench: units, time and rounds as that paper's Table 8 counts them; default: ours",
+    )  # fmt: skip
     add_format(parser, (*STYLES, "json"))
     parser.set_defaults(func=main)
 
@@ -43,11 +48,11 @@ def main(args: argparse.Namespace) -> int:
     from ..reports.cost import TARGETS, as_json, cost_tables
 
     collection = collect_runs(args.runs, args.setting)
-    tables = cost_tables(collection, args.target or TARGETS, args.scenario, args.split)
+    tables = cost_tables(collection, args.target or TARGETS, args.scenario, args.split, args.convention)
     if args.format != "json":
         emit(tables, args)
         return 0
     if args.standalone:
         raise UsageError("--standalone belongs to --format latex")
-    write(json.dumps(as_json(tables), indent=2, ensure_ascii=False) + "\n", args.output)
+    write(json.dumps(as_json(tables, args.convention), indent=2, ensure_ascii=False) + "\n", args.output)
     return 0

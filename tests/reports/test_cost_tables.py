@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from types import SimpleNamespace
 
 import pytest
 from made_rounds import write_rounds
@@ -12,9 +13,10 @@ from made_runs import DUO, write_run
 from fmtlbench.cli import main
 from fmtlbench.errors import UsageError
 from fmtlbench.reports.collect import collect
-from fmtlbench.reports.cost import cost_tables
+from fmtlbench.reports.cost import CONVENTIONS, PAPERS_INTENSITY, cost_tables
 from fmtlbench.reports.plots._curves import Baselines
-from fmtlbench.reports.time_to_target import arrivals, delta_curve, resolution
+from fmtlbench.reports.published import load_published
+from fmtlbench.reports.time_to_target import Spent, arrivals, delta_curve, resolution
 
 # Every task of the local run ends at 50 (depth 0.5).
 LOCAL = {(client, task): 0.5 if task == "depth" else 50.0 for client, (_, tasks) in DUO.items() for task in tasks}
@@ -174,3 +176,139 @@ def test_nothing_heavy_is_imported(root):
     done = subprocess.run([sys.executable, "-c", code, str(root)], capture_output=True, text=True, check=True)
     modules = done.stdout.splitlines()[-1]
     assert not any(f"'{name}'" in modules for name in ("torch", "codecarbon", "matplotlib"))
+
+
+# -- training alone, and FMTL-Bench's way of counting -----------------------------------------------------------------
+
+
+def write_phases(folder, **phases):
+    """timing.jsonl with these seconds in every round, and of evaluation and checkpoints in every second one."""
+    rows = [json.loads(line) for line in (folder / "timing.jsonl").read_text().splitlines()]
+    for row in rows:
+        scored = row["round"] % 2 == 0
+        row["seconds"] = {**phases, **({"evaluate": 40.0} if scored else {}), **({} if scored else {"checkpoint": 2.0})}
+    (folder / "timing.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+PHASES = {"load": 4.0, "step": 30.0, "warmup": 1.0, "other": 0.5, "upload": 0.25, "aggregate": 6.0, "download": 0.25}
+
+
+def test_training_seconds_are_all_but_evaluation_and_checkpoints(root):
+    write_phases(next((root / "duo" / "fedavg").iterdir()), **PHASES)
+    (ours,), (theirs,) = (cost_tables(collect([root]), convention=name) for name in ("ours", "fmtl-bench"))
+    for table in (ours, theirs):
+        assert by_key(table, "FedAvg")["training_seconds_per_round"].value == pytest.approx(42)
+    cells = by_key(ours, "FedAvg")
+    assert cells["minutes_to_-30"].value == pytest.approx(4 * (42 + 21) / 60)  # the default counts all of it
+    assert cells["seconds_per_round"].value == pytest.approx(53)  # cost.json's
+
+
+def test_training_seconds_are_unknown_where_a_round_has_no_record(root):
+    file = next((root / "duo" / "fedavg").iterdir()) / "timing.jsonl"
+    file.write_text("".join(line + "\n" for line in file.read_text().splitlines()[:-1]))
+    (table,) = cost_tables(collect([root]), convention="fmtl-bench")
+    cells = by_key(table, "FedAvg")
+    assert cells["training_seconds_per_round"].value is None and cells["round_from_0_to_-30"].value == 3
+    assert cells["estimated_kwh_to_-30"].value is None and cells["papers_gb_to_-30"].value is not None
+
+
+def test_a_row_in_fmtl_benchs_convention(root):
+    write_phases(next((root / "duo" / "fedavg").iterdir()), **PHASES)
+    (table,) = cost_tables(collect([root]), [-30.0], convention="fmtl-bench")
+    cells = by_key(table, "FedAvg")
+    watts = 10 * 0.002 * 3.6e6 / 530
+    assert cells["power_w"].value == pytest.approx(watts)
+    assert cells["papers_gb_per_round"].value == pytest.approx(200 / 1024)
+    # reached in the fourth round, whose index is 3
+    assert cells["round_from_0_to_-30"].value == 3
+    assert cells["papers_gb_to_-30"].value == pytest.approx(3 * 200 / 1024)
+    assert cells["training_minutes_to_-30"].value == pytest.approx(3 * 42 / 60)
+    kwh = watts * 3 * 42 / 3.6e6
+    assert cells["estimated_kwh_to_-30"].value == pytest.approx(kwh)
+    assert cells["estimated_co2e_g_to_-30"].value == pytest.approx(541.2 * kwh)
+    assert not {"rounds_to_-30", "kwh_to_-30", "mb_to_-30", "minutes_to_-30", "seconds_per_round"} & set(cells)
+
+
+def test_not_reached_and_no_energy_in_fmtl_benchs_convention(root):
+    write_curve(root, "fedprox", [-70, -60, -55, -50, -45], every=2, energy=False)
+    (table,) = cost_tables(collect([root]), [-50.0, -30.0], convention="fmtl-bench")
+    cells = by_key(table, "FedProx")
+    assert cells["round_from_0_to_-30"].word == "not reached" and cells["training_minutes_to_-30"].value is None
+    assert cells["round_from_0_to_-50"].value == 7 and cells["training_minutes_to_-50"].value > 0
+    assert cells["estimated_kwh_to_-50"].value is cells["estimated_co2e_g_to_-50"].value is None
+
+
+def published_rows():
+    return load_published("fmtlbench_table8_cost_iid1").rows
+
+
+def test_table_8_follows_from_its_own_columns_in_this_convention():
+    """Of all 18 rows: energy, traffic and time until both targets, and CO2e, as printed."""
+    whole, encoder = {"MD": 37_390_000, "TC": 18_390_000}, 11_180_000  # the table was made from Table 1's millions
+    way = CONVENTIONS["fmtl-bench"]
+    columns = {"estimated_kwh": ("energy_to_{}_kWh", 0.006), "papers_gb": ("comm_to_{}_GB", 0.0051),
+               "training_minutes": ("time_to_{}_min", 0.51), "estimated_co2e_g": ("co2e_to_{}_g", 0.4)}  # fmt: skip
+    for row in published_rows():
+        size = {"Local": 0, "MaT-FL": encoder, "FedRep": encoder, "FedMTL": 4 * whole[row["arch"]]}
+        moved = 100 * 4 * 4 * size.get(row["method"], whole[row["arch"]])  # rounds × clients × float32, each way
+        run = SimpleNamespace(
+            summary={"rounds": 100, "bytes_up": moved, "bytes_down": moved},
+            cost={"energy": {"power_w": float(row["power_W"])}},
+            rows=lambda _, seconds=float(row["time_per_round_s"]): [{"seconds": {"step": seconds}}] * 100,
+        )
+        for target in ("-30", "-10"):
+            made = int(row[f"rounds_to_{target}"]) + 1
+            assert made % 4 == 0  # scores were taken after every fourth round, so the printed index counts from 0
+            amounts = {key: value(run, Spent(made, None, None, None, None)) for key, _, value in way.until}
+            assert amounts["round_from_0"] == made - 1
+            for key, (column, tolerance) in columns.items():
+                if column.format(target) in row:
+                    assert amounts[key] == pytest.approx(float(row[column.format(target)]), abs=tolerance), (row, key)
+
+
+def test_the_intensity_is_what_the_co2e_column_implies():
+    """CO2e = g/kWh × power × time × index; the digits that are not printed leave an interval."""
+    low, high = 0.0, float("inf")
+    for row in published_rows():
+        watts, seconds, index, grams = (
+            float(row[key]) for key in ("power_W", "time_per_round_s", "rounds_to_-10", "co2e_to_-10_g")
+        )
+        low = max(low, (grams - 0.005) * 3.6e6 / ((watts + 0.005) * (seconds + 0.05) * index))
+        high = min(high, (grams + 0.005) * 3.6e6 / ((watts - 0.005) * (seconds - 0.05) * index))
+    assert 541.20 < low < high < 541.34
+    assert low - 0.01 < PAPERS_INTENSITY < high
+
+
+@pytest.mark.parametrize("style", ["table", "csv", "md", "latex", "json"])
+def test_every_format_says_the_convention(root, capsys, style):
+    assert main(["cost", str(root), "--convention", "fmtl-bench", "--target", "-10", "--format", style]) == 0
+    theirs = capsys.readouterr().out
+    assert main(["cost", str(root), "--target", "-10", "--format", style]) == 0
+    ours = capsys.readouterr().out
+    if style == "csv":  # keys of columns only
+        assert "papers_gb_to_-10" in theirs and "papers_gb" not in ours
+    elif style == "json":
+        ((one,), (two,)) = map(json.loads, (ours, theirs))
+        assert (one["convention"], two["convention"]) == ("ours", "fmtl-bench")
+        assert two["rows"][1]["round_from_0_to_-10"]["value"] == 7 and one["table"] != two["table"]
+        assert "541.2 g/kWh" in " ".join(two["notes"])
+    else:
+        assert "Table 8 counts" in theirs and "541.2 g/kWh" in theirs
+        assert "Table 8" not in ours and "541.2" not in ours and "fmtl-bench" not in ours
+
+
+def test_the_own_intensity_is_not_told_where_another_is_used(root):
+    for folder in (root / "duo").glob("*/*"):
+        cost = json.loads((folder / "cost.json").read_text())
+        cost["energy"] |= {"source": "measured", "how": "cpu RAPL", "g_per_kwh": 56.0, "country": "FRA", "region": None}
+        (folder / "cost.json").write_text(json.dumps(cost))
+    (table,) = cost_tables(collect([root]), convention="fmtl-bench")
+    assert "energy: measured (cpu RAPL)" in table.notes and "56 g/kWh" not in " ".join(table.notes)
+
+
+def test_an_unknown_convention_has_neighbours(root, capsys):
+    with pytest.raises(UsageError, match="did you mean 'fmtl-bench'"):
+        cost_tables(collect([root]), convention="fmtlbench")
+    with pytest.raises(SystemExit):
+        main(["cost", "--help"])
+    assert f"{{{','.join(CONVENTIONS)}}}" in capsys.readouterr().out

@@ -21,11 +21,12 @@ from .models.weights import resolved
 from .presets import read_preset
 from .scenarios import Parameters, Scenario, check_images, check_scenario, read_scenario
 from .schema import build, limits, locate, plain
+from .setting import Setting, digest, identity
 from .tasks import TASKS
 from .yamlfile import dump_yaml, load_yaml, parse_scalar
 
 # Raised whenever a change of the engine moves a number that an unchanged config gives.
-NUMERICS_VERSION = 1
+NUMERICS_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -158,22 +159,12 @@ class RunConfig:
         return dump_yaml(plain(self))
 
     def hash(self) -> str:
-        """The canonical hash: equal configs, however they were written, have equal hashes."""
-        return _digest(self._identity())
+        """The canonical hash of all that decides the numbers: it names the run's folder."""
+        return digest(identity(plain(self)))
 
-    def setting(self) -> str:
-        """The hash of everything but method and seed: runs with equal ones may stand in one table."""
-        identity = self._identity()
-        del identity["algorithm"], identity["seed"]
-        return _digest(identity)
-
-    def _identity(self) -> dict[str, Any]:
-        """What decides the numbers: not what a file is called or described as, nor how often something is saved."""
-        identity = plain(self)
-        del identity["checkpoint_every"], identity["algorithm"]["file"]
-        del identity["scenario"]["description"], identity["scenario"]["paper"]
-        del identity["data"]["workers"], identity["model"]["weights"]
-        return identity
+    def setting(self) -> Setting:
+        """Everything but method and seed: runs with equal ones may stand in one table."""
+        return Setting.of(plain(self))
 
     @property
     def heads_travel(self) -> bool:
@@ -185,11 +176,6 @@ class RunConfig:
         """Where the run lives below the output folder."""
         leaf = f"{self.preset}-{self.data.source}-s{self.seed}-{self.hash()[:8]}"
         return Path(self.scenario.name) / self.algorithm.name / leaf
-
-
-def _digest(identity: dict[str, Any]) -> str:
-    text = json.dumps(identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def parse_overrides(assignments: Iterable[str]) -> dict[str, Any]:
@@ -259,6 +245,12 @@ def resolve(
     if reason:
         raise RefusedError(f"{method.name} on {config.scenario.name}: {reason}")
     return config
+
+
+def resolve_setting(
+    scenario: str, preset: str = "nano", device: str = "cpu", overrides: Mapping[str, Any] | None = None
+) -> Setting:
+    return resolve("local", scenario, preset, device=device, overrides=overrides).setting()
 
 
 def _incongruent(config: RunConfig, method: type[Algorithm], options: Any) -> str | None:

@@ -42,6 +42,7 @@ class Collection:
     runs: list[RunRecord]
     problems: list[str]
     absences: list[tuple[str, Absence]] = field(default_factory=list)  # label of a method, why it has no run
+    heads: tuple[str, ...] = ("Method",)  # what the rows of its tables say of a run
 
     def of_setting(self, start: str) -> Collection:
         """The runs of one setting, given as tables print it: the beginning of its hash."""
@@ -116,6 +117,8 @@ def _collect(paths: Iterable[str | Path]) -> Collection:
         shape = repr([(c["id"], c["dataset"], c["tasks"]) for c in clients])
         run.groups = shapes.get(shape) or shapes.setdefault(shape, client_groups(clients))
     _tell_apart(runs)
+    for run in runs:
+        run.row, run.table = (run.label,), _together(run)
     absences = [(labels.of(vars(absence)), absence) for absence in absent.values()]
     return Collection(_frame(runs), runs, problems, absences)
 
@@ -157,16 +160,16 @@ def _version(run: RunRecord) -> str | None:
 
 
 def _older_setting(run: RunRecord) -> str:
-    """For summaries without `setting`: the config without method and seed; where that is lost, what must agree."""
-    s = run.summary
-    agree = {key: s.get(key) for key in ("scenario", "scenario_version", "preset", "data", "rounds", "device")}
-    agree["data_fingerprints"] = s.get("data_fingerprints")
-    drop = ("algorithm", "seed", "checkpoint_every")
-    config = {key: value for key, value in run.config.items() if key not in drop}
-    if isinstance(config.get("scenario"), dict):  # words about it decide nothing
-        config["scenario"] = {k: v for k, v in config["scenario"].items() if k not in ("description", "paper")}
-    agree["config"] = config
+    """For summaries without `setting`: what its config says, and what must agree where that is lost."""
+    agree = {**run.values.values, "data_fingerprints": run.summary.get("data_fingerprints")}
     return "older-" + _short_hash(agree)
+
+
+def _together(run: RunRecord) -> tuple:
+    """What all runs of a table have in common."""
+    s = run.summary
+    rounds = f"{s['rounds']:09}"  # so that text sorts as numbers do
+    return (s["scenario"], s.get("scenario_version"), s["preset"], s["data"], rounds, run.data_key, run.setting)
 
 
 def _tell_apart(runs: list[RunRecord]) -> None:

@@ -3,37 +3,35 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..bench.absent import Absence
 from ..errors import FmtlbenchError, UsageError, nearest
+from ..setting import INCIDENTAL
 from .collect import Collection, RunRecord
-from .delta import delta_cell
+from .delta import Delta, Score, Unit, gain
 from .labels import dataset_name
 from .published import Meaning, Published, load_published, number, published_names
-from .settings import by_setting, describe, flat, scenario_parameters
+from .settings import by_setting, describe, scenario_parameters
 from .table import Cell, Column, Row, Table, mean_cell
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 UNLIKE = "≠"
-# Moves no score, or is no part of the paper's setting.
-_APART = (
-    "algorithm", "seed", "device", "checkpoint_every", "numerics", "scenario.description", "scenario.paper",
-    "scenario.parameters", "data.workers", "model.weights", "evaluation.every", "evaluation.batch_size",
-    "train.threads",
-)  # fmt: skip
+TOLD = ("federation.rounds", "data.source", "preset")  # what differs there is said in words of its own
 
 
-def compare(collection: Collection, name: str) -> list[Table]:
+def compare(collection: Collection, name: str, delta: Delta | None = None) -> list[Table]:
     """One table per setting of the runs: for every method in common measured, published, and the gap.
 
+    Only the published rows of the run's own network are shown; a nano backbone stands for its family. `delta` says
+    which Δm is measured: with a reference, against those runs, whatever row the paper takes.
+
     Raises:
-        UsageError: An unknown table, one without scores, or no run of its scenario; the nearest tables are named.
+        UsageError: An unknown table, one without scores, or no run of its scenario or networks; the nearest are named.
     """
+    delta = delta or Delta()
     published = load_published(name)
     with_scores = [other for other in published_names() if load_published(other).scores]
     if not published.scores:
@@ -48,10 +46,16 @@ def compare(collection: Collection, name: str) -> list[Table]:
         )
     frame = collection.frame
     mine = frame[frame["run"].isin([run.name for run in runs])]
-    tables = []
-    for _, part, here in by_setting(mine, runs):
+    tables, strange = [], []
+    for _, _, here in by_setting(mine, runs):
+        rows, unlike = _rows_for(published, here[0])
+        if not rows:
+            strange += unlike
+            continue
         absent = {label: a for label, a in collection.absences if a.setting == here[0].setting}
-        tables.append(_table(published, part, here, absent))
+        tables.append(_table(published, rows, unlike, here, absent, delta))
+    if not tables:
+        raise UsageError(f"{name} has no row of these runs' network: {', '.join(dict.fromkeys(strange))}")
     if not any(table.rows for table in tables):
         theirs = dict.fromkeys(published.label(row) for row in published.rows)
         ours = sorted({run.label for run in runs})
@@ -59,10 +63,12 @@ def compare(collection: Collection, name: str) -> list[Table]:
     return [table for table in tables if table.rows]
 
 
-def _table(published: Published, part: pd.DataFrame, runs: list[RunRecord], absent: Mapping[str, Absence]) -> Table:
-    rows, unlike = _rows_for(published, runs[0])
+def _table(
+    published: Published, rows: list[dict[str, str]], unlike: list[str], runs: list[RunRecord],
+    absent: Mapping[str, Absence], delta: Delta,
+) -> Table:  # fmt: skip
     unlike = [*_differences(published, runs[0], published.model(rows[0])), *unlike]
-    measured = _measured(published, part)
+    measured = _measured(published, runs)
     columns = [_column(published, c, m, bool(unlike)) for c, m in published.scores.items()]
     deltas = list(published.deltas)
     columns += [Column(d, f"Δm %{f' {UNLIKE}' if unlike else ''}", higher_is_better=True) for d in deltas]
@@ -72,13 +78,14 @@ def _table(published: Published, part: pd.DataFrame, runs: list[RunRecord], abse
         if label not in measured:
             missing.append(published.row_name(row))
             continue
-        ours = _ours(published, row, label, measured, runs[0])
+        ours = _ours(published, row, label, measured, runs[0], delta)
         theirs = [_printed(row[c.key]) for c in columns]
         gaps = [_gap(c, mine, their) for c, mine, their in zip(columns, ours, theirs)]
         name = published.row_name(row)
         lines += [Row((name, "measured"), tuple(ours)), Row((name, "published"), tuple(theirs))]
         lines.append(Row((name, "gap"), tuple(gaps)))
-    notes = ["gap: measured − published"]
+    base = delta.reference.title if delta.reference else "the run that stands for the paper's reference row"
+    notes = ["gap: measured − published", *([delta.words(base)] if deltas else [])]
     notes += [f"no run of: {_list(missing)}"] if missing else []
     known = {published.label(row) for row in rows}
     notes += [f"{label} {a.why}: {a.reason}" for label, a in absent.items() if label in known - measured.keys()]
@@ -95,28 +102,35 @@ def _table(published: Published, part: pd.DataFrame, runs: list[RunRecord], abse
 
 
 def _rows_for(published: Published, run: RunRecord) -> tuple[list[dict[str, str]], list[str]]:
-    """The rows about the run's scenario and network; (all of the scenario, what is unlike) if none is about both."""
+    """(the rows about the run's scenario, network and parameters, what is not the same); no rows: why."""
     rows = [row for row in published.rows if published.scenario(row) == run.summary["scenario"]]
-    said = run.summary.get("setting_text") or {}
-    chosen = scenario_parameters(run)
-    parameter = published.entry.get("parameters")
-
-    def agrees(row: dict[str, str]) -> bool:
-        network = all(said.get(key) == value for key, value in published.model(row).items())
-        return network and (parameter is None or str(chosen.get(parameter)) == row[parameter])
-
-    fitting = [row for row in rows if agrees(row)]
-    if fitting:
-        return fitting, []
     unlike = []
-    for key in published.model(rows[0]):
-        theirs = dict.fromkeys(published.model(row)[key] for row in rows)
-        if said.get(key) not in theirs:
-            unlike.append(f"{key} {said.get(key, 'unknown')} (paper: {' or '.join(theirs)})")
-    if parameter is not None and str(chosen.get(parameter)) not in (row[parameter] for row in rows):
+    for key in published.model(rows[0]):  # architecture, backbone
+        mine = run.values.value(key)
+        theirs = list(dict.fromkeys(published.model(row)[key] for row in rows))
+        said = f"{key} {mine or 'unknown'} (paper: {' or '.join(theirs)})"
+        fitting = [value for value in theirs if value == mine] or [
+            value for value in theirs if key == "backbone" and mine and backbone_family(value) == backbone_family(mine)
+        ]
+        if mine not in theirs:
+            unlike.append(said)
+        rows = [row for row in rows if published.model(row)[key] in fitting]
+        if not rows:
+            return [], [said]
+    parameter = published.entry.get("parameters")
+    if parameter is not None:
+        mine = str(scenario_parameters(run).get(parameter, "unknown"))
         theirs = dict.fromkeys(row[parameter] for row in rows)
-        unlike.append(f"{parameter} {chosen.get(parameter, 'unknown')} (paper: {' or '.join(theirs)})")
+        if mine not in theirs:
+            unlike.append(f"{parameter} {mine} (paper: {' or '.join(theirs)})")
+        else:
+            rows = [row for row in rows if row[parameter] == mine]
     return rows, unlike
+
+
+def backbone_family(name: str) -> str:
+    """`swin_nano` and `swin_tiny` are of one family."""
+    return re.match(r"[a-z]*", name)[0]
 
 
 def _differences(published: Published, run: RunRecord, model: Mapping[str, str]) -> list[str]:
@@ -144,82 +158,94 @@ def _other_parameters(published: Published, run: RunRecord) -> list[str]:
 
 def _changed_values(run: RunRecord, model: Mapping[str, str]) -> list[str]:
     """The right preset, but some value of it overridden."""
-    from ..config import resolve
-    from ..schema import plain
+    from ..config import resolve_setting
 
     s = run.summary
-    config = flat(run.config)
-    if not config:
+    if not run.config:
         return ["config.yaml is lost, so other values are unknown"]
     overrides: dict[str, Any] = {f"model.{key}": value for key, value in model.items()}
     overrides |= {f"scenario.{key}": value for key, value in scenario_parameters(run).items()}
     try:
-        ideal = flat(plain(resolve("local", s["scenario"], s["preset"], overrides=overrides)))
+        ideal = resolve_setting(s["scenario"], s["preset"], overrides=overrides)
     except FmtlbenchError as error:
         return [f"the preset cannot be compared with ({error})"]
-    skip = ("federation.rounds", "data.source")  # told already
-    file = config.get("model.weights_sha256")
+    file = run.values.value("model.weights_sha256")
     weights = [f"encoder weights of a file (sha256 {file[:8]}), which need not be the paper's"] if file else []
-    return weights + [
-        f"{key} {config[key]} (preset: {value})"
-        for key, value in ideal.items()
-        if key not in skip and not key.startswith(_APART) and key in config and config[key] != value
-    ]
+    changed = run.values.differences(ideal, skip=(*INCIDENTAL, *TOLD, "scenario.parameters"))
+    return weights + [f"{path} {mine} (preset: {theirs})" for path, (mine, theirs) in changed.items()]
 
 
 # -- cells -------------------------------------------------------------------------------------------------------------
 
 
-def _measured(published: Published, part: pd.DataFrame) -> dict[str, dict[int, dict[str, float]]]:
-    """Label → seed → published column → value in the paper's scale, the mean over the clients that have it."""
+Measured = dict[str, dict[int, dict[str, dict[Score, float]]]]  # label → seed → published column → scores
+
+
+def _measured(published: Published, runs: Iterable[RunRecord]) -> Measured:
+    """What the runs scored in the paper's columns and scale."""
+    found: Measured = {}
+    for run in runs:
+        found.setdefault(run.label, {})[run.summary["seed"]] = _in_columns(published, run)
+    return found
+
+
+def _in_columns(published: Published, run: RunRecord) -> dict[str, dict[Score, float]]:
     at = {(m.split, *m.key): (column, m.times) for column, m in published.scores.items()}
-    values: dict[tuple, list[float]] = {}
-    labels: dict[str, dict[int, dict[str, float]]] = {}
-    fields = ("label", "seed", "split", "dataset", "task", "metric", "value")
-    for label, seed, split, dataset, task, metric, value in zip(*(part[f].tolist() for f in fields)):
-        labels.setdefault(label, {}).setdefault(seed, {})
-        if (split, dataset, task, metric) in at:
-            column, times = at[split, dataset, task, metric]
-            values.setdefault((label, seed, column), []).append(value * times)
-    for label, seeds in labels.items():
-        for seed in seeds:
-            for column in published.scores:
-                found = values.get((label, seed, column))
-                seeds[seed][column] = math.fsum(found) / len(found) if found else math.nan
-    return labels
+    found: dict[str, dict[Score, float]] = {column: {} for column in published.scores}
+    for r in run.summary["scores"]:
+        place = (r["split"], r["dataset"], r["task"], r["metric"])
+        if place in at:
+            column, times = at[place]
+            value = math.nan if r["value"] is None else r["value"] * times
+            found[column][Score(r["client"], *place[1:])] = value
+    return found
 
 
-def _ours(published: Published, row: dict[str, str], label: str, measured: dict, run: RunRecord) -> list[Cell]:
+def _ours(
+    published: Published, row: dict[str, str], label: str, measured: Measured, run: RunRecord, delta: Delta
+) -> list[Cell]:
     seeds = measured[label]
     cells = []
     for column in published.scores:
-        cell = mean_cell([of_seed[column] for of_seed in seeds.values()])
+        means = [Delta().units(of_seed[column]) for of_seed in seeds.values()]
+        cell = mean_cell([next(iter(units.values()), math.nan) for units in means])
         cells.append(Cell(note="this metric was not measured on this split") if cell.value is None else cell)
     for split in published.deltas.values():
-        cells.append(_delta(published, row, label, split, measured, run))
+        cells.append(_delta(published, row, label, split, measured, run, delta))
     return cells
 
 
-def _delta(published: Published, row: dict, label: str, split: str, measured: dict, run: RunRecord) -> Cell:
-    """Measured Δm over the paper's columns, against the run that stands for the paper's reference row."""
+def _delta(
+    published: Published, row: dict, label: str, split: str, measured: Measured, run: RunRecord, delta: Delta
+) -> Cell:
+    """Measured Δm over the paper's columns, against the named reference or the run that stands for the paper's."""
+    columns = [column for column, m in published.scores.items() if m.split == split]
+    up = {m.key[1:]: m.higher_is_better for m in published.scores.values()}
+
+    def units(of_seed: dict[str, dict[Score, float]]) -> dict:
+        everything = {at: value for column in columns for at, value in of_seed[column].items()}
+        lacking = {Unit(*published.scores[c].key): math.nan for c in columns if not of_seed[c]}
+        return {**delta.units(everything), **lacking}
+
+    ours = {seed: units(of_seed) for seed, of_seed in measured[label].items()}
+    if delta.reference is not None:
+        theirs = {seed: units(_in_columns(published, base)) for seed, base in delta.reference.runs.items()}
+        if run.label == label and run.name in {base.name for base in delta.reference.runs.values()}:
+            return Cell(0.0)
+        return gain(ours, theirs, up, delta.reference.title, delta).cell
     entry = published.entry["reference"]
     if "derived" in entry:
-        return Cell(note="the paper's Δ is against a run of another scenario")
+        return Cell(note="the paper's Δ is against a run of another scenario; --reference names it")
     table = load_published(entry["table"]) if "table" in entry else published
     base_row, where = published.reference(row)
     if table.scenario(base_row) != run.summary["scenario"] or table.model(base_row) not in ({}, published.model(row)):
-        return Cell(note=f"the paper's Δ is against a run of another setting ({where})")
+        return Cell(note=f"the paper's Δ is against a run of another setting ({where}); --reference names it")
     base = table.label(base_row)
     if base not in measured:
         return Cell(note=f"no Δm: no {base} run in this setting")
     if base == label:
         return Cell(0.0)
-    up = {column: m.higher_is_better for column, m in published.scores.items() if m.split == split}
-    ours, theirs = (
-        {seed: {column: of_seed[column] for column in up} for seed, of_seed in measured[name].items()}
-        for name in (label, base)
-    )
-    return delta_cell(ours, theirs, up, base)
+    return gain(ours, {seed: units(of_seed) for seed, of_seed in measured[base].items()}, up, base, delta).cell
 
 
 def _column(published: Published, name: str, meaning: Meaning, unlike: bool) -> Column:

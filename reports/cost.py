@@ -9,11 +9,11 @@ from typing import Any
 
 from ..errors import UsageError, unknown
 from .collect import Collection, RunRecord
+from .delta import Bases, Delta
 from .labels import zoo_rank
-from .leaderboard import by_setting, describe
-from .plots._curves import Baselines
+from .settings import by_setting, describe
 from .table import Cell, Column, Row, Table, mean_cell
-from .time_to_target import Arrival, Spent, arrivals, delta_curve, has_local, resolution
+from .time_to_target import Arrival, Spent, arrivals, delta_curve, resolution
 
 TARGETS = (-30.0, -10.0)  # percent, FMTL-Bench's
 NOT_TRAINING = ("evaluate", "checkpoint")  # phases of a round; all others are training
@@ -37,8 +37,9 @@ def cost_tables(
     scenario: str | None = None,
     split: str = "global",
     convention: str = "ours",
+    delta: Delta | None = None,
 ) -> list[Table]:
-    """One table per setting, a row per method, means over seeds.
+    """One table per setting, a row per method, means over seeds; `delta` says which Δm the targets are of.
 
     Raises:
         UsageError: A scenario or split no run has, a target that is no number, or an unknown convention.
@@ -59,32 +60,39 @@ def cost_tables(
         raise UsageError(f"no finished run has scores on the {split!r} split")
     targets = list(dict.fromkeys(map(float, targets)))
     way = CONVENTIONS[convention]
-    return [_table(runs, targets, split, way) for _, _, runs in by_setting(rows, collection.runs)]
+    tables = []
+    for _, _, runs in by_setting(rows, collection.runs):
+        bases = Bases(runs, split, delta)
+        tables.append(_table(runs, collection.heads, targets, bases, way))
+    return tables
 
 
-def _table(runs: Sequence[RunRecord], targets: Sequence[float], split: str, way: Convention) -> Table:
-    baselines = Baselines(runs, split)
-    methods: dict[tuple[str, str], list[RunRecord]] = {}
-    for run in sorted(runs, key=lambda r: (zoo_rank(r.summary["algorithm"]), r.label, r.summary["seed"])):
-        methods.setdefault((run.summary["algorithm"], run.label), []).append(run)
-    rows = [_row(label, members, baselines, targets, way) for (_, label), members in methods.items()]
-    first = runs[0].summary
-    setting = runs[0].setting.removeprefix("older-")[:8]
+def _table(
+    runs: Sequence[RunRecord], heads: tuple[str, ...], targets: Sequence[float], bases: Bases, way: Convention
+) -> Table:
+    methods: dict[tuple[str, tuple[str, ...]], list[RunRecord]] = {}
+    for run in sorted(runs, key=lambda r: (r.row[1:], zoo_rank(r.summary["algorithm"]), r.row, r.summary["seed"])):
+        methods.setdefault((run.summary["algorithm"], run.row), []).append(run)
+    rows = [_row(labels, members, bases, targets, way) for (_, labels), members in methods.items()]
+    first, split = runs[0].summary, bases.split
+    setting = runs[0].table[-1].removeprefix("older-")[:8]
     return Table(
         f"cost-{first['scenario']}-{first['preset']}-{first['data']}-{split}-{setting}"
         + f"-{way.name}" * (way is not OURS),
-        f"{first['scenario']}: {way.title}", describe(list(runs)), ("Method",), _columns(targets, rows, way),
-        tuple(rows), tuple(_notes(runs, targets, split, way)),
+        f"{first['scenario']}: {way.title}", describe(list(runs)), heads, _columns(targets, rows, way),
+        tuple(rows), tuple(_notes(runs, targets, bases, way)),
     )  # fmt: skip
 
 
-def _row(label: str, runs: Sequence[RunRecord], baselines: Baselines, targets: Sequence[float], way: Convention) -> Row:
+def _row(
+    labels: tuple[str, ...], runs: Sequence[RunRecord], bases: Bases, targets: Sequence[float], way: Convention
+) -> Row:
     cells = [_known([power(run) for run in runs], _no_energy(runs))]
     cells += [_known([value(run) for run in runs]) for _, _, value in way.per_round]
-    for column in zip(*(arrivals(run, baselines, targets) for run in runs)):
+    for column in zip(*(arrivals(run, bases, targets) for run in runs)):
         cells += _arrival_cells(runs, column, way)
-    cells += [_known([_final_delta(run, baselines) for run in runs]), Cell(float(len(runs)))]
-    return Row((label,), tuple(cells))
+    cells += [_known([_final_delta(run, bases) for run in runs]), Cell(float(len(runs)))]
+    return Row(labels, tuple(cells))
 
 
 def _arrival_cells(runs: Sequence[RunRecord], seeds: Sequence[Arrival], way: Convention) -> list[Cell]:
@@ -138,8 +146,8 @@ def training_seconds(run: RunRecord) -> float | None:
     return math.fsum(spent) / len(rows)
 
 
-def _final_delta(run: RunRecord, baselines: Baselines) -> float | None:
-    curve = delta_curve(run, baselines) if has_local(run, baselines) else []
+def _final_delta(run: RunRecord, bases: Bases) -> float | None:
+    curve = delta_curve(run, bases) if bases.has(run) else []
     return curve[-1][1] if curve and curve[-1][0] == run.summary["rounds"] else None
 
 
@@ -234,14 +242,14 @@ def _digits(rows: Sequence[Row], index: int) -> int:
     return min(8, max(0, 2 - math.floor(math.log10(min(values))))) if values else 2
 
 
-def _notes(runs: Sequence[RunRecord], targets: Sequence[float], split: str, way: Convention) -> list[str]:
-    notes = list(way.notes)
+def _notes(runs: Sequence[RunRecord], targets: Sequence[float], bases: Bases, way: Convention) -> list[str]:
+    notes = [*way.notes, bases.words()]
     if targets:
-        gaps = sorted({gap for run in runs if (gap := resolution(run, split)) is not None})
+        gaps = sorted({gap for run in runs if (gap := resolution(run, bases.split)) is not None})
         every = " or ".join(map(str, gaps)) or "?"
         notes.append(
-            "until Δm ≥ …: the first evaluated round at or above, against the last round of Local, same setting and "
-            f"seed; scores were taken every {every} round{'s' * (gaps != [1])}"
+            "until Δm ≥ …: the first evaluated round at or above, against the reference's last round; scores were "
+            f"taken every {every} round{'s' * (gaps != [1])}"
         )
     if told := _energy_note(runs, way):
         notes.append(told)

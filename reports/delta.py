@@ -1,90 +1,316 @@
-"""Δm with an interval: relative changes against a baseline, paired by seed, and a seeded bootstrap over them."""
+"""Δm of runs: the one place that says what it averages, against what, and how sure it is.
+
+The papers average the columns of their tables; a column is a dataset's task, the mean over the clients that hold it.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from collections.abc import Collection as Container
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
+from ..errors import FmtlbenchError, UsageError, nearest
 from ..metrics import MetricError, delta_m
+from ..tasks import TASKS
+from .collect import Collection, RunRecord
+from .intervals import corrected, interval_method, mean_interval, mean_p
+from .labels import counted
+from .settings import choose_runs
 from .table import Cell
 
-if TYPE_CHECKING:
-    import numpy as np
-
-REPETITIONS = 2000
-RESAMPLED = (
-    f"Δm [low, high]: 95 % percentile bootstrap, {REPETITIONS} repetitions, from two seeds on; "
-    "what is resampled are the seeds, within each (client, task)"
-)
-Scores = Mapping[int, Mapping[Hashable, float]]  # seed → key → value
+COLUMNS, CLIENTS = "columns", "clients"
+OVER = {COLUMNS: "columns (a dataset's task, the mean over its clients)", CLIENTS: "(client, task) pairs"}
+FROM_BASE, FROM_BEST = "†", "‡"  # differs at 95 %
 
 
-def delta_cell(method: Scores, base: Scores, higher_is_better: Mapping[Hashable, bool], title: str) -> Cell:
-    """Δm of a method against the baseline called `title`, each seed against the same seed where both have it."""
+class Score(NamedTuple):
+    """Which score of a run: one client's, on one task."""
+
+    client: str
+    dataset: str
+    task: str
+    metric: str
+
+
+class Unit(NamedTuple):
+    """One term of Δm: a dataset's task, or a client's."""
+
+    place: str
+    task: str
+    metric: str
+
+    def __str__(self) -> str:
+        return "/".join(self)
+
+
+Scores = Mapping[Score, float]  # NaN: missing
+Units = Mapping[Unit, float]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The runs that Δm is against, of one method in one setting: seed → run."""
+
+    runs: Mapping[int, RunRecord]
+    title: str
+
+
+@dataclass(frozen=True)
+class Delta:
+    """Which Δm is asked for."""
+
+    over: str = COLUMNS
+    weights: Mapping[str, float] = field(default_factory=dict)  # by task; tasks that are not named weigh 1
+    baseline: str = "local"  # the method, by registry name or label, in the runs' own setting
+    reference: Reference | None = None  # instead of the baseline: the same runs for every setting
+
+    def units(self, scores: Scores) -> dict[Unit, float]:
+        """The terms that are averaged; the mean over its clients is missing if one is."""
+        values: dict[Unit, list[float]] = {}
+        for at, value in scores.items():
+            values.setdefault(self.unit(at), []).append(value)
+        return {unit: math.fsum(members) / len(members) for unit, members in values.items()}
+
+    def unit(self, at: Score) -> Unit:
+        return Unit(at.dataset if self.over == COLUMNS else at.client, at.task, at.metric)
+
+    def change(self, ours: Units, theirs: Units, up: Mapping[tuple[str, str], bool]) -> float:
+        """Δm in percent of units against the same units of the reference.
+
+        Raises:
+            MetricError: A unit that is missing, or a reference of zero.
+        """
+        directions = {unit: up[unit.task, unit.metric] for unit in ours}
+        weights = {unit: self.weights.get(unit.task, 1.0) for unit in ours}
+        return delta_m(ours, theirs, directions, weights)
+
+    def words(self, base: str) -> str:
+        """What Δm means here, for the notes of a table or figure."""
+        weighted = ", ".join(f"{task} {weight:g}" for task, weight in self.weights.items())
+        return (
+            f"Δm: mean relative change over {OVER[self.over]}{f', tasks weighted {weighted}' if weighted else ''}, "
+            f"against {base}, seed by seed; up is better"
+        )
+
+
+def parse_task_weights(text: str) -> dict[str, float]:
+    """`semseg=2,depth=0.5` → weights by task.
+
+    Raises:
+        UsageError: No such task, or a weight that is not a number of at least 0.
+    """
+    weights: dict[str, float] = {}
+    for part in text.split(","):
+        task, equals, number = (word.strip() for word in part.partition("="))
+        if not equals:
+            raise UsageError(f"--task-weights {text}: expected task=weight,…, for example semseg=2,depth=0.5")
+        if task not in TASKS:
+            raise UsageError(f"--task-weights {text}: no task {task!r}; {nearest(task, TASKS)}")
+        try:
+            weights[task] = float(number)
+        except ValueError:
+            weights[task] = math.nan
+        if not (math.isfinite(weights[task]) and weights[task] >= 0):
+            raise UsageError(f"--task-weights {text}: {task} weighs {number!r}, expected a number of at least 0")
+    return weights
+
+
+def find_reference(collection: Collection, text: str) -> Reference:
+    """The runs that `algo=local,scenario=iid1_sdmt,architecture=md` means: one method in one setting.
+
+    Raises:
+        UsageError: A key or value that no run has, or several methods or settings left.
+    """
+    runs, title = choose_runs(collection, text, "--reference")
+    return Reference({run.summary["seed"]: run for run in runs}, title)
+
+
+# -- a run's scores ----------------------------------------------------------------------------------------------------
+
+
+def primary_scores(records: Iterable[Mapping[str, Any]], split: str) -> tuple[dict[Score, float], dict]:
+    """(scores, directions by (task, metric)) of a run's records on one split; null becomes NaN."""
+    scores: dict[Score, float] = {}
+    up: dict[tuple[str, str], bool] = {}
+    for r in records:
+        if r["primary"] and r["split"] == split:
+            value = r["value"]
+            scores[Score(r["client"], r["dataset"], r["task"], r["metric"])] = math.nan if value is None else value
+            up[r["task"], r["metric"]] = r["higher_is_better"]
+    return scores, up
+
+
+class BaseError(FmtlbenchError):
+    """There is no run that Δm could be taken against."""
+
+
+class Bases:
+    """The final scores that Δm of single runs is against.
+
+    They are the baseline's of the same setting and seed, or a named reference's of the same seed; where that lacks the
+    seed, the mean over its seeds.
+    """
+
+    def __init__(self, runs: Sequence[RunRecord], split: str, delta: Delta | None = None) -> None:
+        self.split, self.rule = split, delta or Delta()
+        if self.rule.reference is None:
+            found = {_alike(run): run for run in runs if self.rule.baseline in (run.summary["algorithm"], run.row[0])}
+        else:
+            found = self.rule.reference.runs
+        self._final = {key: self._units(run.summary["scores"])[0] for key, run in found.items()}
+
+    def _units(self, records: Iterable[Mapping[str, Any]]) -> tuple[dict[Unit, float], dict]:
+        scores, up = primary_scores(records, self.split)
+        return self.rule.units(scores), up
+
+    @property
+    def title(self) -> str:
+        if self.rule.reference is not None:
+            return self.rule.reference.title
+        return f"the {self.rule.baseline} run of the same setting and seed"
+
+    def words(self) -> str:
+        return self.rule.words(self.title)
+
+    def has(self, run: RunRecord) -> bool:
+        """Whether there is something to compare the run with."""
+        return bool(self._final) if self.rule.reference is not None else _alike(run) in self._final
+
+    def check(self, runs: Iterable[RunRecord]) -> None:
+        """One error for everything that is missing."""
+        lacking = [run for run in runs if not self.has(run)]
+        if lacking:
+            seeds = sorted({(run.summary["scenario"], run.summary["seed"]) for run in lacking})
+            names = ", ".join(f"{scenario} seed {seed}" for scenario, seed in seeds)
+            raise BaseError(
+                f"Δm needs {self.title}; missing for {names} "
+                f"({counted(len(lacking), 'run')}, such as {lacking[0].name})"
+            )
+
+    def delta(self, run: RunRecord, records: Iterable[Mapping[str, Any]]) -> float:
+        """Δm in percent of a run with these score records (those of its last round, or of an earlier one)."""
+        ours, up = self._units(records)
+        if self.rule.reference is None:
+            theirs = self._final[_alike(run)]
+        else:
+            theirs = self._final.get(run.summary["seed"]) or mean_units(self._final.values())
+            ours = {unit: value for unit, value in ours.items() if unit in theirs}
+            theirs = {unit: value for unit, value in theirs.items() if unit in ours}
+        try:
+            return self.rule.change(ours, theirs, up)
+        except MetricError as error:
+            raise BaseError(f"{run.name}: {error}") from None
+
+
+def _alike(run: RunRecord) -> tuple:
+    return run.setting, run.data_key, run.summary["seed"]
+
+
+def mean_units(seeds: Iterable[Units]) -> dict[Unit, float]:
+    """The mean over seeds, of the units that all of them have."""
+    seeds = list(seeds)
+    shared = [unit for unit in seeds[0] if all(unit in other for other in seeds)]
+    return {unit: math.fsum(other[unit] for other in seeds) / len(seeds) for unit in shared}
+
+
+# -- over seeds --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Gain:
+    """Δm of a method: its cell, and the value of each seed that could be paired."""
+
+    cell: Cell
+    by_seed: Mapping[int, float] = field(default_factory=dict)
+
+
+def gain(
+    method: Mapping[int, Units], base: Mapping[int, Units], up: Mapping[tuple[str, str], bool], title: str, delta: Delta
+) -> Gain:
+    """Δm of a method against the base called `title`, each seed against the same seed where both have it.
+
+    A named reference may be of another scenario: units it does not have are left out, which the cell's note says.
+    """
+    notes = []
     paired = sorted(set(method) & set(base))
-    note = ""
+    if delta.reference is not None and len(paired) < len(method):
+        paired = []  # half in pairs and half not would be two kinds of numbers
     if paired:
         left_out = sorted(set(method) - set(base))
         if left_out:
-            note = f"Δm over seeds {_list(paired)} only: {title} has no run of seed {_list(left_out)}"
+            notes.append(f"Δm over seeds {_list(paired)} only: {title} has no run of seed {_list(left_out)}")
         pairs = [(method[seed], base[seed]) for seed in paired]
     else:  # still a comparison, but without pairs there is nothing to resample
-        note = f"Δm against the mean of {title} over seed {_list(sorted(base))}: no seed in common"
-        mean = {key: math.fsum(scores[key] for scores in base.values()) / len(base) for key in higher_is_better}
-        pairs = [(method[seed], mean) for seed in sorted(method)]
-    lost = {key for pair in pairs for scores in pair for key in higher_is_better if math.isnan(scores[key])}
+        notes.append(f"Δm against the mean of {title} over seed {_list(sorted(base))}: no pairs of seeds")
+        pairs = [(method[seed], mean_units(base.values())) for seed in sorted(method)]
+    if delta.reference is not None:
+        pairs, strange = _shared(pairs)
+        if not pairs[0][0]:
+            return Gain(Cell(note=f"no Δm: {title} has none of these columns"))
+        if strange:
+            notes.append(f"Δm without {_list(sorted(strange))}, which {title} does not have")
+    lost = {unit for ours, theirs in pairs for unit in ours if math.isnan(ours[unit] + theirs.get(unit, math.nan))}
     if lost:
-        return Cell(note=f"no Δm, which needs every score: {_list(sorted(map(_name, lost)))} missing")
+        return Gain(Cell(note=f"no Δm, which needs every score: {_list(sorted(map(str, lost)))} missing"))
     try:
-        values = [delta_m(ours, theirs, higher_is_better) for ours, theirs in pairs]
+        values = [delta.change(ours, theirs, up) for ours, theirs in pairs]
     except MetricError as error:
-        return Cell(note=f"no {error}")
-    spread = interval(_changes(pairs, higher_is_better)) if paired and len(pairs) > 1 else None
-    return Cell(math.fsum(values) / len(values), n=len(values), interval=spread, note=note)
+        return Gain(Cell(note=f"no {error}"))
+    interval = mean_interval(values) if paired else None
+    cell = Cell(math.fsum(values) / len(values), n=len(values), interval=interval, note="; ".join(notes))
+    return Gain(cell, dict(zip(paired, values)))
 
 
-def interval(changes: np.ndarray, repetitions: int = REPETITIONS, level: float = 0.95) -> tuple[float, float]:
-    """Percentile bootstrap of the mean of `changes` [seeds, (client, task)]: seeds are drawn anew in each column."""
-    import numpy as np
-
-    seeds, columns = changes.shape
-    step = max(1, 4_000_000 // (repetitions * seeds))  # columns at a time: bounds the memory for many clients
-    total = np.zeros(repetitions)
-    for first in range(0, columns, step):
-        part = changes[:, first : first + step]
-        total += _draws(repetitions, seeds, part.shape[1], first) @ part.T.ravel()
-    low, high = np.quantile(total / changes.size, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
+def _shared(pairs: list[tuple[Units, Units]]) -> tuple[list[tuple[Units, Units]], set[str]]:
+    """The pairs with the units that both sides of all have, and the method's units that were left out."""
+    common = set.intersection(*(set(side) for pair in pairs for side in pair))
+    strange = {str(unit) for ours, _ in pairs for unit in ours if unit not in common}
+    return [tuple({u: v for u, v in side.items() if u in common} for side in pair) for pair in pairs], strange
 
 
-@lru_cache(maxsize=8)
-def _draws(repetitions: int, seeds: int, columns: int, first: int) -> np.ndarray:
-    """How often each seed is drawn: [repetitions, columns · seeds]. The same for every method of a table."""
-    import numpy as np
+def mark_differences(
+    gains: Mapping[Hashable, Gain], references: Container[Hashable], title: str
+) -> tuple[dict[Hashable, Cell], list[str]]:
+    """(cells with signs, notes): which Δm differ from the reference, and which from the best one, at 95 %.
 
-    from ..seeds import stream
+    Tests are Student's t on seeds' Δm, or on their differences to the best's, each family corrected by Holm.
 
-    cells = repetitions * columns
-    picks = stream(0, "bootstrap", seeds, first).integers(seeds, size=(cells, seeds))
-    counts = np.bincount((np.arange(cells)[:, None] * seeds + picks).ravel(), minlength=cells * seeds)
-    return counts.reshape(repetitions, columns * seeds).astype(float)
+    Args:
+        gains: By method, the references' own among them.
+        references: Those of the methods that others are compared with.
+        title: What the reference is called.
+    """
+    cells = {method: g.cell for method, g in gains.items()}
+    seeds = {method: g.by_seed for method, g in gains.items() if len(g.by_seed) > 1}
+    tested = {method: values for method, values in seeds.items() if method not in references}
+    if not tested:
+        return cells, []
+    methods = "; ".join(dict.fromkeys(interval_method(n) for n in sorted({len(v) for v in tested.values()})))
+    notes = [f"Δm [low, high]: 95 %, {methods}; a run's scores rise and fall together, so a seed counts once"]
+    p = {method: mean_p(list(values.values())) for method, values in tested.items()}
+    signs = {FROM_BASE: _significant(p)}
+    notes.append(f"{FROM_BASE} differs from {title} at 95 % (t-test over seeds, Holm over {counted(len(p), 'method')})")
+    best = max(seeds, key=lambda method: gains[method].cell.value)
+    p = {}
+    for method, values in seeds.items():
+        common = [seed for seed in values if seed in seeds[best]]
+        if method != best and len(common) > 1:
+            p[method] = mean_p([seeds[best][seed] - values[seed] for seed in common])
+    if p:
+        signs[FROM_BEST] = _significant(p)
+        notes.append(f"{FROM_BEST} differs from the highest Δm at 95 % (likewise over {counted(len(p), 'method')})")
+    marked = {
+        method: replace(cell, signs="".join(sign for sign, found in signs.items() if method in found))
+        for method, cell in cells.items()
+    }
+    return marked, notes
 
 
-def _changes(pairs: list[tuple[Mapping, Mapping]], higher_is_better: Mapping[Hashable, bool]) -> np.ndarray:
-    """The terms that Δm averages, in percent: [seeds, keys]."""
-    import numpy as np
-
-    keys = list(higher_is_better)
-    ours, theirs = (np.array([[pair[side][key] for key in keys] for pair in pairs]) for side in (0, 1))
-    signs = np.where([higher_is_better[key] for key in keys], 100.0, -100.0)
-    return signs * (ours - theirs) / np.abs(theirs)
+def _significant(p: Mapping[Hashable, float], alpha: float = 0.05) -> list[Hashable]:
+    return [method for method, value in zip(p, corrected(list(p.values()))) if value < alpha]
 
 
-def _name(key: Hashable) -> str:
-    return "/".join(map(str, key)) if isinstance(key, tuple) else str(key)
-
-
-def _list(items: list) -> str:
+def _list(items: Iterable) -> str:
     return ", ".join(map(str, items))

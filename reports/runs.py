@@ -13,6 +13,7 @@ from typing import Any
 
 from ..bench.absent import SUFFIX
 from ..errors import FmtlbenchError, UsageError
+from ..setting import Setting
 
 _REQUIRED = ("algorithm", "scenario", "preset", "data", "seed", "rounds", "clients", "scores")
 _KINDS = {
@@ -51,7 +52,9 @@ class RunRecord:
     setting: str = ""  # equal for runs that may be compared
     data_key: str = ""
     version: str | None = None  # of the fmtlbench that made the run
-    groups: dict[str, str] = field(default_factory=dict)  # client id → its column group
+    groups: dict[str, str] = field(default_factory=dict)  # client id → the name it shares with alike ones
+    row: tuple[str, ...] = ()  # what heads its row in a table: the label, and what else rows differ in
+    table: tuple = ()  # equal for runs of one table
 
     @cached_property
     def config(self) -> dict[str, Any]:
@@ -63,6 +66,11 @@ class RunRecord:
         except UsageError:
             return {}
         return config if isinstance(config, dict) else {}
+
+    @cached_property
+    def values(self) -> Setting:
+        """The run's setting, value by value; only what the summary tells where config.yaml is lost."""
+        return Setting.of(self.config) if self.config else Setting.of_summary(self.summary)
 
     def rows(self, name: str = "metrics.jsonl") -> list[dict[str, Any]]:
         """The complete lines of a .jsonl file; [] where the run has none."""

@@ -1,32 +1,32 @@
-"""What belongs in one table, and how a setting is told in words."""
+"""What belongs in one table, how a setting is told in words, and tables whose rows come from several settings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..errors import FmtlbenchError
-from .collect import RunRecord
+from ..errors import FmtlbenchError, UsageError, nearest
+from ..setting import SHORT, Setting, check_axis
+from .collect import Collection, RunRecord
 from .labels import counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MOST_TOLD = 4  # values that tell a setting from its neighbours
-# Of a config: decides no number, or is not the setting's.
-_APART = (
-    "algorithm.", "seed", "checkpoint_every", "numerics", "scenario.description", "scenario.paper",
-    "scenario.parameters.", "data.workers", "model.weights",
-)  # fmt: skip
+METHOD = ("algorithm", "algo", "method")  # how people call the axis that every table has
+OTHER_DATA = {"scenario", "data", "size", "preset"}  # axes along which fingerprints differ
+_TOLD = ("scenario", "preset", "data.source", "federation.rounds")  # a caption begins with these
 
 
 def by_setting(rows: pd.DataFrame, runs: list[RunRecord]) -> list[tuple[str, pd.DataFrame, list[RunRecord]]]:
-    """(scenario, rows, runs) of every setting; two runs for one place in a table are refused."""
+    """(scenario, rows, runs) of every table; two runs for one place in a table are refused."""
     with_rows = set(rows["run"])
     settings: dict[tuple, list[RunRecord]] = {}
     for run in runs:
         if run.name in with_rows:
-            settings.setdefault(_together(run), []).append(run)
+            settings.setdefault(run.table, []).append(run)
     ordered = sorted(settings.items(), key=lambda item: tuple(map(str, item[0])))
     place = {run.name: number for number, (_, here) in enumerate(ordered) for run in here}
     numbers = rows["run"].map(place)
@@ -37,40 +37,165 @@ def by_setting(rows: pd.DataFrame, runs: list[RunRecord]) -> list[tuple[str, pd.
     return found
 
 
-def _together(run: RunRecord) -> tuple:
-    """What all runs of a table have in common."""
-    s = run.summary
-    rounds = f"{s['rounds']:09}"  # so that text sorts as numbers do
-    return (s["scenario"], s.get("scenario_version"), s["preset"], s["data"], rounds, run.data_key, run.setting)
-
-
 def _refuse_twins(runs: list[RunRecord]) -> None:
     seen: dict[tuple, RunRecord] = {}
     for run in runs:
-        key = (run.summary["algorithm"], run.label, run.summary["seed"])
+        key = (run.summary["algorithm"], run.row, run.summary["seed"])
         if key in seen:
             raise FmtlbenchError(
-                f"two runs of {run.label}, seed {run.summary['seed']}, in one setting: {seen[key].folder} and "
+                f"two runs of {', '.join(run.row)}, seed {run.summary['seed']}, in one setting: {seen[key].folder} and "
                 f"{run.folder}; remove one, or name the folders you mean"
             )
         seen[key] = run
 
 
+# -- several settings in one table -------------------------------------------------------------------------------------
+
+
+def parse_axes(text: str) -> tuple[str, ...]:
+    """`algorithm,architecture,backbone` → the axes beside the method, which every table has."""
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise UsageError(f"--rows {text}: expected names with commas between them, such as algorithm,architecture")
+    return tuple(name for name in dict.fromkeys(names) if name not in METHOD)
+
+
+def merge_settings(collection: Collection, axes: Sequence[str]) -> Collection:
+    """The same runs in tables whose rows differ in `axes`, and say so, as well as in the method.
+
+    Settings that differ in anything else stay apart. Runs that saw other data of the same name are refused.
+    """
+    if not axes:
+        return collection
+    values = setting_values(collection.runs)
+    known = {path for setting in values.values() for path in setting.values}
+    for axis in axes:
+        check_axis(axis, known, "--rows")
+    merged = []
+    for run in collection.runs:
+        setting = values[run.setting, run.data_key]
+        row = (run.label, *(axis_text(run, setting, axis) for axis in axes))
+        rest = setting.apart_from(axes)
+        scenario = "several scenarios" if "scenario" in axes else rest.value("scenario")
+        data = "" if OTHER_DATA & set(axes) else run.data_key
+        table = (scenario, data, rest.key)
+        merged.append(replace(run, row=row, table=table, label=", ".join(row)))
+    if "scenario" in axes:  # of the same data, other scenarios may use another part
+        _refuse_other_data(merged)
+    by_name = {run.name: run for run in merged}
+    frame = collection.frame.assign(
+        label=collection.frame["run"].map({name: run.label for name, run in by_name.items()}),
+        setting=collection.frame["run"].map({name: run.table[-1] for name, run in by_name.items()}),
+        data_key=collection.frame["run"].map({name: run.table[-2] for name, run in by_name.items()}),
+    )
+    heads = ("Method", *(axis.rpartition(".")[2].capitalize() for axis in axes))
+    return Collection(frame, merged, collection.problems, [], heads)
+
+
+def _refuse_other_data(runs: Sequence[RunRecord]) -> None:
+    seen: dict[tuple, tuple[str, RunRecord]] = {}
+    for run in runs:
+        for name, fingerprint in (run.summary.get("data_fingerprints") or {}).items():
+            other, first = seen.setdefault((run.table, run.summary["data"], name), (fingerprint, run))
+            if other != fingerprint:
+                raise UsageError(f"--rows: {first.folder} and {run.folder} saw different {name} data: not in one table")
+
+
+def setting_values(runs: Iterable[RunRecord]) -> dict[tuple[str, str], Setting]:
+    """(setting, data) of the runs → its values; one config of each is read."""
+    found: dict[tuple[str, str], Setting] = {}
+    for run in runs:
+        if (run.setting, run.data_key) not in found:
+            found[run.setting, run.data_key] = run.values
+    return found
+
+
+def axis_text(run: RunRecord, setting: Setting, axis: str) -> str:
+    """What a row says of an axis."""
+    value = len(run.summary["clients"]) if axis == "clients" else setting.value(axis)
+    return "unknown" if value is None else _text(value)
+
+
+# -- naming runs -------------------------------------------------------------------------------------------------------
+
+
+def choose_runs(collection: Collection, text: str, flag: str) -> tuple[list[RunRecord], str]:
+    """(the runs of one method in one setting that `key=value,…` describes, what to call them).
+
+    Keys: algo (a registry name or a label), setting (the beginning of a hash), an axis, or a dotted path of the config.
+    """
+    wanted = _parse_choice(text, flag)
+    runs = list(collection.runs)
+    values = setting_values(runs)
+    known = {path for setting in values.values() for path in setting.values}
+    for key, value in wanted.items():
+        if key not in ("algo", "setting"):
+            check_axis(key, known, flag)
+
+        def says(run: RunRecord, key: str = key) -> list[str]:
+            if key == "algo":
+                return [run.summary["algorithm"], run.row[0]]
+            if key == "setting":
+                return [run.setting]
+            return [axis_text(run, values[run.setting, run.data_key], key)]
+
+        if key == "setting":
+            left = [run for run in runs if run.setting.startswith(value)]
+        else:
+            left = [run for run in runs if value in says(run)]
+        if not left:
+            there = sorted({word for run in runs for word in says(run)})
+            raise UsageError(f"{flag} {text}: no run has {key} {value!r} beside the rest; {nearest(value, there)}")
+        runs = left
+    groups: dict[tuple, list[RunRecord]] = {}
+    for run in runs:
+        groups.setdefault((run.row[0], run.setting, run.data_key), []).append(run)
+    if len(groups) > 1:
+        firsts = [members[0] for members in groups.values()]
+        told = [", ".join(filter(None, (run.label, words))) for run, words in zip(firsts, distinguishing(firsts))]
+        raise UsageError(f"{flag} {text}: means {len(groups)} different rows ({'; '.join(told[:6])}); say more of it")
+    _refuse_twins([replace(run, row=(run.label,)) for run in runs])
+    named = [f"{key} {value}" for key, value in wanted.items() if key not in ("algo", "scenario")]
+    title = f"{runs[0].row[0]} of {runs[0].summary['scenario']}{f' ({_commas(named)})' if named else ''}"
+    return runs, title
+
+
+def _parse_choice(text: str, flag: str) -> dict[str, str]:
+    wanted: dict[str, str] = {}
+    for part in text.split(","):
+        key, equals, value = (word.strip() for word in part.partition("="))
+        if not equals or not key or not value:
+            raise UsageError(f"{flag} {text}: expected key=value,…, for example algo=local,scenario=iid1_sdmt")
+        wanted["algo" if key in METHOD else key] = value
+    if "algo" not in wanted:
+        raise UsageError(f"{flag} {text}: which method? For example algo=local,{text}")
+    return wanted
+
+
 # -- words -------------------------------------------------------------------------------------------------------------
 
 
-def describe(runs: Sequence[RunRecord], words: str = "") -> str:
-    """The setting of a table in one line; `words` tell it from its neighbours."""
+def describe(runs: Sequence[RunRecord], words: str = "", spread: str = "seeds") -> str:
+    """The setting of a table in one line; `words` tell it from its neighbours, `spread` is what its ± is over."""
     s = runs[0].summary
-    data = f"{s['data']} data" + (f" {runs[0].data_key}" if runs[0].data_key else " (no fingerprint)")
+    keys = sorted({run.data_key for run in runs})
+    data = f"{s['data']} data" + (f" {', '.join(keys)}" if all(keys) else " (no fingerprint)")
     seeds = sorted({run.summary["seed"] for run in runs})
-    how = "mean ± standard deviation over seeds" if len(seeds) > 1 else "seed"
+    over = f"seed{'s' * (len(seeds) > 1)} {listed(seeds)}"
+    if spread == "clients":
+        over = f"mean ± standard deviation over clients, {over}"
+    elif len(seeds) > 1:
+        over = f"mean ± standard deviation over {over}"
     chosen = scenario_parameters(runs[0])
+    several = sorted({run.setting for run in runs})
+    setting = f"setting {several[0][:14]}" if len(several) == 1 else f"{len(several)} settings, told apart by the rows"
+    presets, rounds = ({run.summary[key] for run in runs} for key in ("preset", "rounds"))
     parts = [
-        *([f"scenario with {', '.join(f'{k}={v}' for k, v in chosen.items())}"] if chosen else []),
-        f"preset {s['preset']}", data, counted(s["rounds"], "round"),
+        *([f"scenario with {_commas(f'{k}={v}' for k, v in chosen.items())}"] if chosen and len(several) == 1 else []),
+        f"preset {listed(presets)}", data,
+        counted(s["rounds"], "round") if len(rounds) == 1 else f"{listed(rounds)} rounds",
         listed({run.summary.get("device") or "unknown device" for run in runs}), "scores of the last round",
-        f"{how} {listed(seeds)}", f"setting {runs[0].setting[:14]}{f' ({words})' if words else ''}",
+        over, f"{setting}{f' ({words})' if words else ''}",
         f"fmtlbench {listed({run.version or 'unknown version' for run in runs})}",
     ]  # fmt: skip
     return " · ".join(parts)
@@ -91,7 +216,7 @@ def distinguishing(runs: Sequence[RunRecord]) -> list[str]:
         told.append(", ".join(f"{k} {_text(mine[k])}" for k in keys))
     alike: dict[tuple, list[int]] = {}
     for i, run in enumerate(runs):
-        alike.setdefault((*_together(run)[:-1], repr(scenario_parameters(run)), told[i]), []).append(i)
+        alike.setdefault((*run.table[:-1], repr(scenario_parameters(run)), told[i]), []).append(i)
     for numbers in alike.values():
         if len(numbers) > 1:  # the summaries do not say it: their configs do
             words = _by_config([runs[i] for i in numbers])
@@ -105,24 +230,24 @@ def _told_values(run: RunRecord) -> dict[str, Any]:
 
 
 def _by_config(runs: Sequence[RunRecord]) -> list[str]:
-    configs = [{k: v for k, v in flat(run.config).items() if not k.startswith(_APART)} for run in runs]
-    if not all(configs):
+    if not all(run.config for run in runs):
         return [""] * len(runs)
-    keys = [k for k in dict.fromkeys(k for c in configs for k in c) if len({repr(c.get(k)) for c in configs}) > 1]
+    rest = [run.values.apart_from(_TOLD).values for run in runs]
+    keys = [k for k in dict.fromkeys(k for values in rest for k in values) if len({repr(v.get(k)) for v in rest}) > 1]
     more = f" and {len(keys) - MOST_TOLD} more" if len(keys) > MOST_TOLD else ""
-    return [", ".join(f"{k} {_text(c.get(k))}" for k in keys[:MOST_TOLD]) + more for c in configs]
-
-
-def flat(value: Any, prefix: str = "") -> dict[str, Any]:
-    """{"a": {"b": 1}} → {"a.b": 1}."""
-    if not isinstance(value, dict):
-        return {prefix: value}
-    return {k: v for key, inner in value.items() for k, v in flat(inner, f"{prefix}.{key}" if prefix else key).items()}
+    return [
+        ", ".join(f"{SHORT.get(k, k)} {_text(values.get(k))}" for k in keys[:MOST_TOLD]) + more for values in rest
+    ]  # fmt: skip
 
 
 def _text(value: Any) -> str:
     text = " and ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else str(value)
+    text = text.lower() if isinstance(value, bool) else text
     return text if len(text) <= 60 else text[:59] + "…"
+
+
+def _commas(items: Iterable[str]) -> str:
+    return ", ".join(items)
 
 
 def listed(items: Iterable[Any]) -> str:

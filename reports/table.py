@@ -44,6 +44,7 @@ class Cell:
     word: str = ""
     note: str = ""
     mark: str = ""
+    signs: str = ""  # stand behind the value; the table's notes say what they mean
 
 
 @dataclass(frozen=True)
@@ -113,14 +114,16 @@ def _marks(column: Column, cells: Sequence[Cell]) -> list[str]:
     return [names.get(number, "") if number is not None else "" for number in printed]
 
 
-def mean_cell(values: Sequence[float | None]) -> Cell:
-    """Mean over seeds; the sample standard deviation (n − 1) from two seeds on. None among them: not counted, noted."""
+def mean_cell(values: Sequence[float | None], over: str = "seeds") -> Cell:
+    """Mean and, from two values on, the sample standard deviation (n − 1). None among them: not counted, and noted."""
     known = [float(v) for v in values if v is not None and not math.isnan(v)]
     if not known:
         return Cell(note="no value was measured" if len(values) else "")
     mean = math.fsum(known) / len(known)
     spread = math.sqrt(math.fsum((v - mean) ** 2 for v in known) / (len(known) - 1)) if len(known) > 1 else None
-    note = "" if len(known) == len(values) else f"mean of {len(known)} of {len(values)} seeds; the others have no value"
+    note = (
+        "" if len(known) == len(values) else f"mean of {len(known)} of {len(values)} {over}; the others have no value"
+    )
     return Cell(mean, spread, len(known), note=note)
 
 

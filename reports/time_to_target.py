@@ -8,9 +8,10 @@ from itertools import pairwise
 
 from ..errors import FmtlbenchError
 from .collect import RunRecord
-from .plots._curves import Baselines, evaluated
+from .delta import Bases
+from .plots._curves import evaluated
 
-NO_LOCAL, NOT_REACHED = "no local run", "not reached"
+NO_BASE, NOT_REACHED = "no {} run", "not reached"
 ROUNDING = 1e-9  # percent: a Δm of −10 may come out as −10.000000000000002
 
 
@@ -34,11 +35,11 @@ class Arrival:
     why: str = ""
 
 
-def arrivals(run: RunRecord, baselines: Baselines, targets: Sequence[float]) -> list[Arrival]:
-    """One per target, in their order. Δm is against the last round of the local run of the same setting and seed."""
-    if not has_local(run, baselines):
-        return [Arrival(target, None, NO_LOCAL) for target in targets]
-    curve = delta_curve(run, baselines)
+def arrivals(run: RunRecord, bases: Bases, targets: Sequence[float]) -> list[Arrival]:
+    """One per target, in their order. Δm is against the last round of the runs that `bases` stands for."""
+    if not bases.has(run):
+        return [Arrival(target, None, NO_BASE.format(bases.rule.baseline)) for target in targets]
+    curve = delta_curve(run, bases)
     found = []
     for target in targets:
         reached = [number for number, delta in curve if delta >= target - ROUNDING]
@@ -46,20 +47,12 @@ def arrivals(run: RunRecord, baselines: Baselines, targets: Sequence[float]) -> 
     return found
 
 
-def has_local(run: RunRecord, baselines: Baselines) -> bool:
-    try:
-        baselines.check([run])
-    except FmtlbenchError:
-        return False
-    return True
-
-
-def delta_curve(run: RunRecord, baselines: Baselines) -> list[tuple[int, float]]:
+def delta_curve(run: RunRecord, bases: Bases) -> list[tuple[int, float]]:
     """(round, Δm in percent) of the evaluated rounds; one that lacks a score has no Δm and is left out."""
     curve = []
-    for number, scores in sorted(_evaluated(run, baselines.split).items()):
+    for number, records in sorted(_evaluated(run, bases.split).items()):
         try:
-            curve.append((number, baselines.delta(run, scores)))
+            curve.append((number, bases.delta(run, records)))
         except FmtlbenchError:
             continue
     return curve

@@ -47,7 +47,7 @@ class Absence:
         """Of `method`, in the setting of the config `like`, which may be another method's."""
         return cls(
             why, reason, method.name, method.title, dict(options), like.scenario.name, like.preset, like.data.source,
-            like.federation.rounds, like.setting(), like.seed if why == FAILED else None,
+            like.federation.rounds, like.setting().key, like.seed if why == FAILED else None,
         )  # fmt: skip
 
     @classmethod
@@ -64,7 +64,7 @@ class Absence:
 
 def refused_file(algorithm: str, options: Mapping[str, Any], like: RunConfig) -> Path:
     """Below the output folder; the same for the same method, options and setting, whatever the reason."""
-    identity = json.dumps([algorithm, options, like.setting()], sort_keys=True)
+    identity = json.dumps([algorithm, options, like.setting().key], sort_keys=True)
     leaf = f"{like.preset}-{like.data.source}-{hashlib.sha256(identity.encode()).hexdigest()[:8]}{SUFFIX}"
     return Path(like.scenario.name) / algorithm / leaf
 

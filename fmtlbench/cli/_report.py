@@ -12,6 +12,7 @@ from ..errors import UsageError
 
 if TYPE_CHECKING:
     from ..reports.collect import Collection
+    from ..reports.delta import Delta
     from ..reports.table import Table
 
 STYLES = ("table", "csv", "md", "latex")
@@ -26,6 +27,52 @@ def add_runs(parser: argparse.ArgumentParser) -> None:
 
 def add_setting(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--setting", metavar="HASH", help="only runs of this setting, by the beginning of its hash")
+
+
+def add_delta(parser: argparse.ArgumentParser) -> None:
+    """The flags that say which Δm is meant."""
+    parser.add_argument(
+        "--delta-over", choices=("columns", "clients"), default="columns", dest="delta_over",
+        help="what Δm averages: columns (dataset × task, the papers' way; default) or single (client, task) pairs",
+    )  # fmt: skip
+    parser.add_argument("--task-weights", metavar="TASK=W,…", help="weights of tasks in Δm; tasks not named weigh 1")
+    add_reference(parser)
+
+
+def add_reference(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--reference", metavar="KEY=VALUE,…",
+        help="compare all settings with one method's runs in one setting, such as "
+        "algo=local,scenario=iid1_sdmt,architecture=md; keys: algo, scenario, clients, architecture, backbone, "
+        "pretrained, … or any value of the config (train.lr=1e-4)",
+    )  # fmt: skip
+
+
+def add_rows(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--rows", metavar="AXES",
+        help="what the rows of one table may differ in: algorithm,architecture,backbone,pretrained,clients,…",
+    )  # fmt: skip
+
+
+def asked_delta(args: argparse.Namespace, collection: Collection, baseline: str = "local") -> Delta:
+    """Which Δm the flags mean; the reference is looked for among all the runs given."""
+    from ..reports.delta import Delta, find_reference, parse_task_weights
+
+    weights = parse_task_weights(args.task_weights) if args.task_weights else {}
+    reference = find_reference(collection, args.reference) if args.reference else None
+    if reference is not None and baseline != "local":
+        raise UsageError("--baseline and --reference both say what Δm is against; give one of them")
+    return Delta(args.delta_over, weights, baseline, reference)
+
+
+def merged(args: argparse.Namespace, collection: Collection) -> Collection:
+    """The collection with the rows that --rows asks for."""
+    if not args.rows:
+        return collection
+    from ..reports.settings import merge_settings, parse_axes
+
+    return merge_settings(collection, parse_axes(args.rows))
 
 
 def add_format(parser: argparse.ArgumentParser, styles: Sequence[str] = STYLES) -> None:
@@ -44,6 +91,12 @@ def collect_runs(paths: Sequence[Path], setting: str | None = None) -> Collectio
     if not collection.runs:
         raise UsageError(f"{', '.join(map(str, paths))}: no finished run in it")
     return collection if setting is None else collection.of_setting(setting)
+
+
+def every_run(args: argparse.Namespace) -> tuple[Collection, Collection]:
+    """(all finished runs, among which a reference may be; those of --setting)."""
+    runs = collect_runs(args.runs)
+    return runs, runs if args.setting is None else runs.of_setting(args.setting)
 
 
 def emit(tables: Sequence[Table], args: argparse.Namespace) -> None:

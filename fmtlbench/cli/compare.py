@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from ._report import add_format, add_runs, add_setting, collect_runs, emit
+from ._report import add_delta, add_format, add_runs, add_setting, asked_delta, emit, every_run
 
 EPILOG = """\
 Where preset, data, rounds or other values differ from the paper's, the first line says so and every column is marked.
+Shown are the published rows of the runs' own architecture and backbone; a nano backbone stands for its family.
 
 examples:
   fmtlbench compare --published fedhca2_table1_st_mt_1
@@ -26,6 +27,7 @@ def add(verbs) -> None:
     add_runs(parser)
     add_setting(parser)
     parser.add_argument("--published", required=True, metavar="NAME", help="a table of `fmtlbench published`")
+    add_delta(parser)
     add_format(parser)
     parser.set_defaults(func=main)
 
@@ -33,5 +35,6 @@ def add(verbs) -> None:
 def main(args: argparse.Namespace) -> int:
     from ..reports.compare import compare
 
-    emit(compare(collect_runs(args.runs, args.setting), args.published), args)
+    runs, chosen = every_run(args)
+    emit(compare(chosen, args.published, asked_delta(args, runs)), args)
     return 0

@@ -6,7 +6,19 @@ import argparse
 import json
 
 from ..errors import UsageError
-from ._report import STYLES, add_format, add_runs, add_setting, collect_runs, emit, write
+from ._report import (
+    STYLES,
+    add_delta,
+    add_format,
+    add_rows,
+    add_runs,
+    add_setting,
+    asked_delta,
+    emit,
+    every_run,
+    merged,
+    write,
+)  # fmt: skip
 
 EPILOG = """\
 One table per setting: mean power, bytes and time per round, and what it took until Δm, the mean relative change
@@ -40,6 +52,8 @@ def add(verbs) -> None:
         "--convention", choices=("ours", "fmtl-bench"), default="ours",
         help="fmtl-bench: units, time and rounds as that paper's Table 8 counts them; default: ours",
     )  # fmt: skip
+    add_delta(parser)
+    add_rows(parser)
     add_format(parser, (*STYLES, "json"))
     parser.set_defaults(func=main)
 
@@ -47,8 +61,9 @@ def add(verbs) -> None:
 def main(args: argparse.Namespace) -> int:
     from ..reports.cost import TARGETS, as_json, cost_tables
 
-    collection = collect_runs(args.runs, args.setting)
-    tables = cost_tables(collection, args.target or TARGETS, args.scenario, args.split, args.convention)
+    runs, chosen = every_run(args)
+    delta, targets = asked_delta(args, runs), args.target or TARGETS
+    tables = cost_tables(merged(args, chosen), targets, args.scenario, args.split, args.convention, delta)
     if args.format != "json":
         emit(tables, args)
         return 0

@@ -6,17 +6,31 @@ import argparse
 import sys
 
 from ..errors import UsageError
-from ._report import STYLES, add_format, add_runs, add_setting, collect_runs, emit
+from ._report import (
+    STYLES,
+    add_delta,
+    add_format,
+    add_rows,
+    add_runs,
+    add_setting,
+    asked_delta,
+    emit,
+    every_run,
+    merged,
+)
 
 EPILOG = """\
-Runs of different scenarios, presets, data, round counts or other settings never share a table. Cells are means over
-seeds, with the standard deviation (n - 1) from two seeds on; alike clients share a column. What is missing stays so;
-NULL is a method that a bench found to be refused in this setting, failed one whose runs failed, with the reason below.
+Runs of different scenarios, presets, data, round counts or other settings never share a table, unless --rows says in
+what its rows may differ. Cells are means over seeds and over the clients that have the dataset's task; Δm averages
+these columns. † and ‡ mark a Δm that differs from its reference and from the highest. What is missing stays so; NULL
+is a method that a bench found to be refused in this setting, failed one whose runs failed, with the reason below.
 
 examples:
   fmtlbench leaderboard
   fmtlbench leaderboard runs --scenario st_mt_1 --format latex --standalone -o table.tex
   fmtlbench leaderboard runs more-runs --split personal --sort delta
+  fmtlbench leaderboard --rows algorithm,architecture,backbone --spread clients \\
+      --reference algo=local,scenario=iid1_sdmt,architecture=md,backbone=resnet18
   fmtlbench leaderboard --format html -o site          (pages for a browser; open site/index.html)
 """
 
@@ -37,6 +51,11 @@ def add(verbs) -> None:
     parser.add_argument(
         "--sort", default="zoo", metavar="BY", help="zoo (the papers' order), delta, name, or a column of the CSV"
     )
+    add_delta(parser)
+    add_rows(parser)
+    parser.add_argument(
+        "--spread", choices=("seeds", "clients"), default="seeds", help="what ± is over; default: seeds"
+    )
     add_format(parser, (*STYLES, "html"))
     parser.set_defaults(func=main)
 
@@ -46,8 +65,10 @@ def main(args: argparse.Namespace) -> int:
         return _site(args)
     from ..reports.leaderboard import leaderboards
 
-    collection = collect_runs(args.runs, args.setting)
-    emit(leaderboards(collection, args.scenario, args.split or "global", args.baseline, args.sort), args)
+    runs, chosen = every_run(args)
+    delta = asked_delta(args, runs, args.baseline)
+    tables = leaderboards(merged(args, chosen), args.scenario, args.split or "global", delta, args.sort, args.spread)
+    emit(tables, args)
     return 0
 
 
@@ -60,8 +81,8 @@ def _site(args: argparse.Namespace) -> int:
     from ..reports.site import write_site
 
     splits = [args.split] if args.split else None
-    index = write_site(
-        collect_runs(args.runs, args.setting), args.output, args.scenario, splits, args.baseline, args.sort
-    )
+    runs, chosen = every_run(args)
+    delta = asked_delta(args, runs, args.baseline)
+    index = write_site(merged(args, chosen), args.output, args.scenario, splits, delta, args.sort, args.spread)
     print(f"written: {index}", file=sys.stderr)
     return 0

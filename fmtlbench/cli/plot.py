@@ -6,11 +6,11 @@ import argparse
 import sys
 from pathlib import Path
 
-from ._report import add_runs, add_setting, collect_runs
+from ._report import add_delta, add_rows, add_runs, add_setting, asked_delta, every_run, merged
 
 EPILOG = """\
 kinds:
-  rounds         Δm over rounds against the final local run; --task or --client: a metric; --x kwh, bytes or hours
+  rounds         Δm over rounds, against final scores; --task or --client: a metric; --x kwh, bytes or hours
   clients        Δm by number of clients
   pareto         Δm against its cost, the front marked; --cost
   hyperweights   FedHCA²: α of encoders over rounds, β of decoder layers; --round
@@ -54,6 +54,8 @@ def add(verbs) -> None:
     parser.add_argument("--cost", default="seconds", metavar="seconds|kwh|bytes", help="pareto: the horizontal axis")
     parser.add_argument("--alpha", type=float, default=0.05, help="cd, pvalues: level of significance; default: 0.05")
     parser.add_argument("--correction", default="holm", metavar="holm|bonferroni", help="pvalues: default: holm")
+    add_delta(parser)
+    add_rows(parser)
     parser.set_defaults(func=main)
 
 
@@ -65,10 +67,12 @@ def main(args: argparse.Namespace) -> int:
     if args.kind not in KINDS:
         raise unknown("kind of figure", args.kind, KINDS)
     targets(args.output)  # a bad name is told before the work
-    collection = collect_runs(args.runs, args.setting)
+    runs, chosen = every_run(args)
+    collection = merged(args, chosen)
     options = Options(
         scenario=args.scenario, split=args.split, x=args.x, task=args.task, client=args.client, round=args.round,
         updates=args.updates, normalise=not args.raw, cost=args.cost, alpha=args.alpha, correction=args.correction,
+        delta=asked_delta(args, runs),
     )  # fmt: skip
     notes: list[str] = []
     figure = make_figure(args.kind, collection, options, notes)

@@ -7,10 +7,11 @@ import json
 import sys
 from pathlib import Path
 
-from ._report import add_runs, add_setting, collect_runs
+from ._report import add_reference, add_rows, add_runs, add_setting, every_run, merged
 
 EPILOG = """\
-A block is a (scenario, client, task) with its primary metric; seeds are averaged first. Friedman (corrected for ties)
+A block is a (scenario, client, task) with its primary metric; seeds are averaged first. On the global test images alike
+clients (same dataset and tasks) are one block. Friedman (corrected for ties)
 and Iman–Davenport ask whether any methods differ, Nemenyi and Wilcoxon which; -o draws the critical-difference diagram
 and the heat map of p-values. Only runs of equal setting are compared; a block without a score of every method is
 dropped, never filled in, and the notes say so. Two methods: Wilcoxon only.
@@ -39,17 +40,22 @@ def add(verbs) -> None:
     parser.add_argument("--correction", default="holm", metavar="holm|bonferroni", help="of Wilcoxon; default: holm")
     parser.add_argument("--alpha", type=float, default=0.05, help="level of significance; default: 0.05")
     parser.add_argument("--pair", metavar="A,B", help="two methods: the probability that A is better than B")
+    add_reference(parser)
+    add_rows(parser)
     parser.add_argument("--format", default="table", choices=("table", "md", "csv", "json"), help="default: table")
     parser.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="also draw the figures, PDF and PNG")
     parser.set_defaults(func=main)
 
 
 def main(args: argparse.Namespace) -> int:
+    from ..reports.delta import find_reference
     from ..reports.stats.analysis import analyse, find_pair
 
-    collection = collect_runs(args.runs, args.setting)
+    runs, chosen = every_run(args)
+    reference = find_reference(runs, args.reference) if args.reference else None
+    collection = merged(args, chosen)
     pair = find_pair(args.pair, collection.frame) if args.pair else None
-    analysis = analyse(collection.frame, args.scenario, args.split, args.correction, args.alpha, pair)
+    analysis = analyse(collection.frame, args.scenario, args.split, args.correction, args.alpha, pair, reference)
     if args.format == "json":
         from ..reports.stats.tables import as_json
 

@@ -17,7 +17,7 @@ from ..files import write_json
 from ..predictions.panel import PanelRow
 from ..predictions.write import ABOUT, replaced_folder, write_prediction
 from ..progress import Quiet
-from ..schema import plain
+from ..setting import is_below
 from ..store import read_json
 from .stored import StoredRun, seen
 
@@ -94,18 +94,17 @@ def panel_rows(
     return rows
 
 
+# What runs in one panel must share, and how messages call it.
+_SHARED = {"scenario": "scenario", "data.source": "data", "data.size": "image size"}
+
+
 def check_comparable(runs: Sequence[StoredRun]) -> None:
-    """Runs in one panel share scenario and data."""
-
-    def shared(run: StoredRun) -> dict[str, Any]:
-        config = plain(run.config)
-        scenario = {key: value for key, value in config["scenario"].items() if key not in ("description", "paper")}
-        return {"scenario": scenario, "data": config["data"]["source"], "image size": config["data"]["size"]}
-
-    first = shared(runs[0])
+    """Refuse runs in one panel that differ in scenario or data."""
+    first = runs[0].config.setting()
     for run in runs[1:]:
-        for what, value in shared(run).items():
-            if value != first[what]:
+        other = run.config.setting().differences(first)
+        for parent, what in _SHARED.items():
+            if any(is_below(path, [parent]) for path in other):
                 raise UsageError(f"{run.folder}: another {what} than {runs[0].folder}; a panel needs the same")
 
 

@@ -175,7 +175,7 @@ def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str
         "rounds": config.federation.rounds,
         "device": config.device,
         "config_hash": config.hash(),
-        "setting": config.setting(),
+        "setting": config.setting().key,
         "setting_text": {
             "architecture": config.model.architecture, "backbone": config.model.backbone,
             "pretrained": config.model.pretrained, "exchange": config.federation.exchange,

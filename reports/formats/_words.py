@@ -12,11 +12,14 @@ def clean(text: str) -> str:
     return "".join(c for c in " ".join(text.split()) if c.isprintable())
 
 
-def cell_text(cell: Cell, column: Column, style: Callable[[str, str], str], plus_minus: str = " ± ") -> str:
-    """Value, spread and interval; `style(text, mark)` dresses the value alone."""
+def cell_text(
+    cell: Cell, column: Column, style: Callable[[str, str], str], plus_minus: str = " ± ", superscript: Callable = str
+) -> str:
+    """Value, its signs, spread and interval; `style(text, mark)` dresses the value alone, `superscript` the signs."""
     if cell.value is None:
         return style(cell.word or MISSING, "")
     text = style(cell.printed or column.text(cell.value), cell.mark)
+    text += superscript(cell.signs) if cell.signs else ""
     if cell.std is not None:
         text += f"{plus_minus}{cell.std:.{column.digits}f}"
     if cell.interval is not None:

@@ -25,6 +25,7 @@ def render(tables: Sequence[Table]) -> str:
 def _records(table: Table) -> list[dict[str, Any]]:
     heads = [head.lower() for head in table.heads]
     spreads = {c.key: _spreads(c, [row.cells[i] for row in table.rows]) for i, c in enumerate(table.columns)}
+    signed = {c.key for i, c in enumerate(table.columns) if any(row.cells[i].signs for row in table.rows)}
     records = []
     for row in table.rows:
         record: dict[str, Any] = {"table": table.name, **dict(zip(heads, map(clean, row.labels)))}
@@ -33,6 +34,8 @@ def _records(table: Table) -> list[dict[str, Any]]:
             low, high = cell.interval or (None, None)
             parts = {"std": cell.std, "low": low, "high": high}
             record |= {f"{column.key}_{name}": _number(parts[name]) for name in spreads[column.key]}
+            if column.key in signed:
+                record[f"{column.key}_signs"] = cell.signs
         records.append(record)
     return records
 

@@ -18,7 +18,7 @@ _SPECIAL = {
     "²": r"\textsuperscript{2}", "³": r"\textsuperscript{3}", "–": "--", "—": "---", "…": r"\ldots{}",
     "±": r"$\pm$", "×": r"$\times$", "−": "$-$", "·": r"$\cdot$", "→": r"$\rightarrow$", "↑": r"$\uparrow$",
     "↓": r"$\downarrow$", "≤": r"$\leq$", "≥": r"$\geq$", "≈": r"$\approx$", "≠": r"$\neq$", "∞": r"$\infty$",
-    "°": r"$^{\circ}$", "’": "'", "‘": "`", "“": "``", "”": "''",
+    "†": r"$\dagger$", "‡": r"$\ddagger$", "°": r"$^{\circ}$", "’": "'", "‘": "`", "“": "``", "”": "''",
 }  # fmt: skip
 _CAPITALS = {"Γ", "Δ", "Θ", "Λ", "Ξ", "Π", "Σ", "Υ", "Φ", "Ψ", "Ω"}  # the others look like Latin letters
 
@@ -63,7 +63,8 @@ def _table(table: Table) -> str:
     for row in table.rows:
         first = escape(row.labels[0]) + mark(row.note)
         cells = [
-            cell_text(cell, c, _dress, r" $\pm$ ").replace(" [-", " [$-$").replace(", -", ", $-$") + mark(cell.note)
+            cell_text(cell, c, _dress, r" $\pm$ ", _raised).replace(" [-", " [$-$").replace(", -", ", $-$")
+            + mark(cell.note)
             for c, cell in zip(columns, row.cells)
         ]
         lines.append(" & ".join([first, *map(escape, row.labels[1:]), *cells]) + r" \\")
@@ -81,6 +82,10 @@ def _table(table: Table) -> str:
 def _dress(text: str, mark: str) -> str:
     text = f"$-${text[1:]}" if re.fullmatch(r"-[\d.]+", text) else escape(text)
     return {BEST: rf"\textbf{{{text}}}", SECOND: rf"\underline{{{text}}}"}.get(mark, text)
+
+
+def _raised(signs: str) -> str:
+    return rf"\textsuperscript{{{escape(signs)}}}"
 
 
 def escape(text: str) -> str:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ..collect import Collection, RunRecord
+    from ..delta import Delta
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Options:
     cost: str = "seconds"
     alpha: float = 0.05
     correction: str = "holm"
+    delta: Delta | None = None  # None: over columns, against the local runs
 
 
 def make_figure(kind: str, collection: Collection, options: Options, notes: list[str]) -> Figure:
@@ -44,24 +46,28 @@ def make_figure(kind: str, collection: Collection, options: Options, notes: list
 def _rounds(collection: Collection, o: Options, notes: list[str]) -> Figure:
     from .rounds import rounds_curves, rounds_figure
 
-    curves, xlabel, ylabel = rounds_curves(_comparable(collection, o, notes), o.x, o.split, o.task, o.client)
+    curves, xlabel, ylabel = rounds_curves(_comparable(collection, o, notes), o.x, o.split, o.task, o.client, o.delta)
+    if not (o.task or o.client):
+        notes.append(_say_delta(o))
     _say_spread(curves, notes, "band")
     return rounds_figure(curves, xlabel, ylabel)
 
 
 def _clients(collection: Collection, o: Options, notes: list[str]) -> Figure:
-    from .clients import clients_figure, clients_points, family, scaled
+    from ...setting import scenario_family
+    from .clients import clients_figure, clients_points, scaled
 
     names = {run.summary["scenario"] for run in collection.runs}
-    if o.scenario is None and len(set(map(family, names))) > 1:
+    if o.scenario is None and len(set(map(scenario_family, names))) > 1:
         _of_scenario(collection.runs, None)  # says which there are
-    runs = [run for run in collection.runs if o.scenario in (None, family(run.summary["scenario"]))]
+    runs = [run for run in collection.runs if o.scenario in (None, scenario_family(run.summary["scenario"]))]
     runs = scaled(runs or _of_scenario(collection.runs, o.scenario), notes)
     kept = []
     for count in sorted({len(run.summary["clients"]) for run in runs}):
         same = [run for run in runs if len(run.summary["clients"]) == count]
         kept += _one_setting(collection, same, notes)
-    points = clients_points(kept, o.split)
+    points = clients_points(kept, o.split, o.delta)
+    notes.append(_say_delta(o))
     _say_spread(points, notes, "bars")
     return clients_figure(points)
 
@@ -69,7 +75,8 @@ def _clients(collection: Collection, o: Options, notes: list[str]) -> Figure:
 def _pareto(collection: Collection, o: Options, notes: list[str]) -> Figure:
     from .pareto import pareto_figure, pareto_points
 
-    points = pareto_points(_comparable(collection, o, notes), o.cost, o.split)
+    points = pareto_points(_comparable(collection, o, notes), o.cost, o.split, o.delta)
+    notes.append(_say_delta(o))
     _say_spread(points, notes, "bars")
     return pareto_figure(points, o.cost)
 
@@ -144,7 +151,8 @@ def _analysis(collection: Collection, o: Options, notes: list[str]):
     from ..stats import analyse
 
     scenarios = (o.scenario,) if o.scenario else ()
-    analysis = analyse(collection.frame, scenarios, o.split, o.correction, o.alpha)
+    reference = o.delta.reference if o.delta else None
+    analysis = analyse(collection.frame, scenarios, o.split, o.correction, o.alpha, reference=reference)
     notes += analysis.notes
     return analysis
 
@@ -196,6 +204,12 @@ def _one_run(collection: Collection, o: Options, notes: list[str], algorithm: st
     if len(runs) > 1:
         notes.append(f"drawn is seed {chosen.summary['seed']} of {len(runs)} seeds: {chosen.name}")
     return chosen
+
+
+def _say_delta(o: Options) -> str:
+    from ..delta import Bases
+
+    return Bases([], o.split, o.delta).words()
 
 
 def _say_spread(points, notes: list[str], what: str) -> None:

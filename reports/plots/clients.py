@@ -5,37 +5,26 @@ The numbers come from a scenario's parameter (`iid1_sdmt` with clients=8) or fro
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
 
 from ..collect import RunRecord
+from ..delta import Bases, Delta
 from ..labels import zoo_rank
-from ..settings import flat, scenario_parameters
-from ._curves import Baselines, PlotError, primary
+from ..settings import setting_values
+from ._curves import PlotError
 from .style import legend_below, new_figure, styled, styles
-
-# Of a config: what the number of clients changes, or what is no part of a setting.
-_APART = ("scenario.", "algorithm.", "seed", "checkpoint_every", "data.workers", "model.weights")
-
-
-def family(scenario: str) -> str:
-    """`st_mt_1_4c` is `st_mt_1` with four times the clients."""
-    return re.sub(r"_\d+c$", "", scenario)
 
 
 def scaled(runs: Sequence[RunRecord], notes: list[str]) -> list[RunRecord]:
     """Runs that differ in the number of clients only; of several such sets the one with most numbers and methods."""
-    rest_of: dict[tuple[str, str], str] = {}
-    sets: dict[str, list[RunRecord]] = {}
+    values = setting_values(runs)
+    sets: dict[tuple, list[RunRecord]] = {}
     for run in runs:
-        key = (run.setting, run.data_key)
-        if key not in rest_of:  # one config per setting is read
-            rest_of[key] = repr((family(run.summary["scenario"]), run.data_key, _rest(run)))
-        sets.setdefault(rest_of[key], []).append(run)
+        rest = values[run.setting, run.data_key].apart_from(["clients"])
+        sets.setdefault((run.data_key, rest), []).append(run)
 
     def size(of: list[RunRecord]) -> tuple[int, int, int]:
         return len({len(run.summary["clients"]) for run in of}), len({run.label for run in of}), len(of)
@@ -49,30 +38,20 @@ def scaled(runs: Sequence[RunRecord], notes: list[str]) -> list[RunRecord]:
     return best
 
 
-def _rest(run: RunRecord) -> list[tuple[str, Any]]:
-    """The setting without the number of clients: from the config, or from the summary where that is lost."""
-    s = run.summary
-    values = {k: v for k, v in flat(run.config).items() if k and not k.startswith(_APART)}
-    if not values:
-        values = {k: v for k, v in (s.get("setting_text") or {}).items() if k != "scenario_parameters"}
-    values |= {key: s.get(key) for key in ("preset", "data", "rounds", "device")}
-    values |= {f"scenario.{k}": v for k, v in scenario_parameters(run).items() if not k.startswith("clients")}
-    return sorted(values.items(), key=lambda item: item[0])
-
-
-def clients_points(runs: Sequence[RunRecord], split: str = "global") -> pd.DataFrame:
-    """(label, seed, clients, delta_m) of every run but the local ones, which are the zero."""
-    baselines = Baselines(runs, split)
-    shown = [run for run in runs if run.summary["algorithm"] != "local"]
+def clients_points(runs: Sequence[RunRecord], split: str = "global", delta: Delta | None = None) -> pd.DataFrame:
+    """(label, seed, clients, delta_m) of every run; unless a reference is named, the local ones are the zero."""
+    bases = Bases(runs, split, delta)
+    zero = () if bases.rule.reference else (bases.rule.baseline,)
+    shown = [run for run in runs if not {run.summary["algorithm"], run.row[0]} & set(zero)]
     if not shown:
-        raise PlotError("nothing to draw: all runs are local ones, which are the zero of Δm")
-    baselines.check(shown)
+        raise PlotError(f"nothing to draw: all runs are {bases.rule.baseline} ones, which are the zero of Δm")
+    bases.check(shown)
     rows = [
         {
             "label": run.label,
             "seed": run.summary["seed"],
             "clients": len(run.summary["clients"]),
-            "delta_m": baselines.delta(run, primary(run.summary["scores"], split)),
+            "delta_m": bases.delta(run, run.summary["scores"]),
         }
         for run in sorted(shown, key=lambda r: (zoo_rank(r.summary["algorithm"]), r.label))
     ]

@@ -10,28 +10,31 @@ from matplotlib.lines import Line2D
 
 from ...errors import unknown
 from ..collect import RunRecord
+from ..delta import Bases, Delta
 from ..labels import zoo_rank
-from ._curves import Baselines, PlotError, primary
+from ._curves import PlotError
 from .style import GREY, legend_below, new_figure, styled, styles
 
 COSTS = {"seconds": "time (s) ↓", "kwh": "energy (kWh) ↓", "bytes": "communication (GB) ↓"}
 
 
-def pareto_points(runs: Sequence[RunRecord], cost: str = "seconds", split: str = "global") -> pd.DataFrame:
-    """(label, seed, cost, delta_m) of every run; the local ones have Δm 0."""
+def pareto_points(
+    runs: Sequence[RunRecord], cost: str = "seconds", split: str = "global", delta: Delta | None = None
+) -> pd.DataFrame:
+    """(label, seed, cost, delta_m) of every run; those that Δm is against have 0."""
     if cost not in COSTS:
         raise unknown("cost", cost, COSTS, "--cost")
     lacking = [run.name for run in runs if _cost(run, cost) is None]
     if lacking:
         raise PlotError(f"no {cost} in {len(lacking)} of {len(runs)} runs: {', '.join(lacking[:3])}")
-    baselines = Baselines(runs, split)
-    baselines.check(runs)
+    bases = Bases(runs, split, delta)
+    bases.check(runs)
     return pd.DataFrame(
         {
             "label": run.label,
             "seed": run.summary["seed"],
             "cost": _cost(run, cost),
-            "delta_m": baselines.delta(run, primary(run.summary["scores"], split)),
+            "delta_m": bases.delta(run, run.summary["scores"]),
         }
         for run in sorted(runs, key=lambda r: (zoo_rank(r.summary["algorithm"]), r.label))
     )

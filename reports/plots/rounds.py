@@ -12,8 +12,9 @@ from matplotlib.ticker import MaxNLocator
 from ...errors import unknown
 from ...tasks import TASKS
 from ..collect import RunRecord
+from ..delta import Bases, Delta
 from ..labels import zoo_rank
-from ._curves import AMOUNTS, Baselines, PlotError, evaluated
+from ._curves import AMOUNTS, PlotError, evaluated
 from .style import arrow, legend_below, new_figure, styled, styles
 
 
@@ -23,29 +24,30 @@ def rounds_curves(
     split: str = "global",
     task: str | None = None,
     client: str | None = None,
+    delta: Delta | None = None,
 ) -> tuple[pd.DataFrame, str, str]:
     """(label, seed, round, x, y) rows, and what the axes say.
 
-    Δm, against the final scores of the local run of the same setting and seed, unless a task or client is named: then
-    the task's metric, averaged over the clients that have it.
-    """  # fmt: skip
+    Δm as `delta` asks for it, against final scores, unless a task or client is named: then the task's metric, averaged
+    over the clients that have it.
+    """
     if x not in AMOUNTS:
         raise unknown("x axis", x, AMOUNTS, "--x")
     xlabel, amount = AMOUNTS[x]
-    baselines = Baselines(runs, split)
+    bases = Bases(runs, split, delta)
     if not (task or client):
-        baselines.check(runs)
+        bases.check(runs)
     rows, ylabels = [], set()
     for run in sorted(runs, key=lambda r: (zoo_rank(r.summary["algorithm"]), r.label, r.summary["seed"])):
         used = amount(run)
-        for round_, scores in evaluated(run, split).items():
+        for round_, records in evaluated(run, split).items():
             if round_ not in used:
                 raise PlotError(f"{run.name}: round {round_} was evaluated, but has no {x} in the run's files")
             if task or client:
-                y, ylabel = _metric(run, scores, task, client)
+                y, ylabel = _metric(run, records, task, client)
                 ylabels.add(ylabel)
             else:
-                y = baselines.delta(run, scores)
+                y = bases.delta(run, records)
             point = {"label": run.label, "seed": run.summary["seed"], "round": round_, "x": used[round_], "y": y}
             rows.append(point)
     if len(ylabels) > 1:
@@ -53,22 +55,22 @@ def rounds_curves(
     return pd.DataFrame(rows), xlabel, next(iter(ylabels), "Δm (%) ↑")
 
 
-def _metric(run: RunRecord, scores: dict, task: str | None, client: str | None) -> tuple[float, str]:
-    mine = {k: v for k, v in scores.items() if (task is None or k[1] == task) and (client is None or k[0] == client)}
+def _metric(run: RunRecord, records: list[dict], task: str | None, client: str | None) -> tuple[float, str]:
+    mine = [r for r in records if (task is None or r["task"] == task) and (client is None or r["client"] == client)]
     if not mine:
         wanted = " and ".join(f"{w} {n!r}" for w, n in (("client", client), ("task", task)) if n)
-        there = ", ".join(f"{c}/{t}" for c, t, _ in scores)
+        there = ", ".join(f"{r['client']}/{r['task']}" for r in records)
         raise PlotError(f"{run.name}: no score of {wanted}; there are {there}")
-    names = {(k[1], k[2], up) for k, (_, up) in mine.items()}
+    names = {(r["task"], r["metric"], r["higher_is_better"]) for r in mine}
     if len(names) > 1:
-        raise PlotError(f"client {client!r} has several metrics; name one with --task: {', '.join(k[1] for k in mine)}")
+        tasks = ", ".join(r["task"] for r in mine)
+        raise PlotError(f"client {client!r} has several metrics; name one with --task: {tasks}")
     task, metric, up = names.pop()
-    missing = [k[0] for k, (value, _) in mine.items() if value is None]
+    missing = [r["client"] for r in mine if r["value"] is None]
     if missing:
         raise PlotError(f"{run.name}: {task} has no value for {', '.join(missing)}")
-    return fmean(
-        value for value, _ in mine.values()
-    ), f"{TASKS[task].title if task in TASKS else task} {metric} {arrow(up)}"
+    title = TASKS[task].title if task in TASKS else task
+    return fmean(r["value"] for r in mine), f"{title} {metric} {arrow(up)}"
 
 
 @styled

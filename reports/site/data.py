@@ -10,7 +10,9 @@ from typing import Any
 
 from ...errors import UsageError
 from ..collect import Collection, RunRecord
-from ..leaderboard import by_setting, leaderboards
+from ..delta import Delta
+from ..leaderboard import leaderboards
+from ..settings import by_setting
 from ..table import Row, Table
 
 SPLITS = ("global", "personal")  # others follow in alphabetical order
@@ -52,7 +54,7 @@ class Page:
 
     @property
     def tasks(self) -> list[str]:
-        """In the order of the table's columns, which are called group/task/metric."""
+        """In the order of the table's columns, which are called dataset/task/metric."""
         scored = [column.key.split("/") for column in self.table.columns if column.key.count("/") >= 2]
         return list(dict.fromkeys(words[-2] for words in scored))
 
@@ -65,7 +67,7 @@ class Page:
         return f"{count} methods, and pages test up to {MOST_COMPARED}; `fmtlbench stats` compares any number"
 
     def runs_of(self, row: Row) -> list[RunRecord]:
-        return sorted((run for run in self.runs if run.label == row.labels[0]), key=lambda run: run.summary["seed"])
+        return sorted((run for run in self.runs if run.row == row.labels), key=lambda run: run.summary["seed"])
 
 
 def own_collection(page: Page, collection: Collection) -> Collection:
@@ -74,7 +76,7 @@ def own_collection(page: Page, collection: Collection) -> Collection:
     runs: list[RunRecord] = []
     for run in page.runs:
         runs.append(_Remembering(**{f.name: getattr(run, f.name) for f in fields(RunRecord)}))
-    return Collection(collection.frame[collection.frame["run"].isin(names)], runs, [])
+    return Collection(collection.frame[collection.frame["run"].isin(names)], runs, [], heads=collection.heads)
 
 
 @dataclass
@@ -85,14 +87,16 @@ class Site:
     run_files: dict[str, str]  # run → its page, from the site's root
     left_out: list[str]
     of_run: dict[str, list[Page]] = field(default_factory=dict)  # run → the leaderboards it stands in
+    delta: Delta | None = None  # which Δm its tables and figures show
 
 
 def plan_site(
     collection: Collection,
     scenario: str | None = None,
     splits: Sequence[str] | None = None,
-    baseline: str = "local",
+    delta: Delta | None = None,
     sort: str = "zoo",
+    spread: str = "seeds",
 ) -> Site:
     """The pages for these runs; the choices are those of `leaderboards`, and `splits` None means all.
 
@@ -108,12 +112,12 @@ def plan_site(
         splits = sorted(there, key=lambda s: (SPLITS.index(s) if s in SPLITS else len(SPLITS), s)) or SPLITS[:1]
     pages: list[Page] = []
     for split in splits:
-        tables = leaderboards(collection, scenario, split, baseline, sort)
+        tables = leaderboards(collection, scenario, split, delta, sort, spread)
         settings = by_setting(primary[primary["split"] == split], collection.runs)
         for table, (_, _, runs) in zip(tables, settings, strict=True):
             pages.append(Page(slug(table.name, taken), split, table, runs))
     pages.sort(key=lambda page: page.scenario)  # stable: settings and splits stay in their order
-    site = Site(pages, {}, list(map(str, collection.problems)))
+    site = Site(pages, {}, list(map(str, collection.problems)), delta=delta)
     for page in pages:
         for run in page.runs:
             site.of_run.setdefault(run.name, []).append(page)

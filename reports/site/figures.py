@@ -10,6 +10,7 @@ from typing import Any
 from ...errors import FmtlbenchError
 from ...tasks import TASKS
 from ..collect import Collection
+from ..delta import Delta
 from .data import Page
 
 
@@ -27,7 +28,7 @@ class Drawn:
 def _wanted(page: Page) -> list[tuple[str, str, str, str, dict[str, Any]]]:
     """(file, title, what it shows, kind, options)."""
     lines = "one line per method"
-    wanted = [("delta", "Δm over rounds", f"Δm against the local run over rounds, {lines}", "rounds", {})]
+    wanted = [("delta", "Δm over rounds", f"Δm over rounds against final scores, {lines}", "rounds", {})]
     for task in page.tasks:
         title = TASKS[task].title if task in TASKS else task
         shows = f"{title} over rounds, mean over the clients that have the task, {lines}"
@@ -42,7 +43,9 @@ def _wanted(page: Page) -> list[tuple[str, str, str, str, dict[str, Any]]]:
     return wanted
 
 
-def draw_figures(page: Page, collection: Collection, root: Path) -> tuple[list[Drawn], list[str]]:
+def draw_figures(
+    page: Page, collection: Collection, root: Path, delta: Delta | None = None
+) -> tuple[list[Drawn], list[str]]:
     """The figures of a page, drawn from its own runs and written below `root`; a line for each that there is not."""
     from ..plots import Options, make_figure, save_figure
 
@@ -56,7 +59,7 @@ def draw_figures(page: Page, collection: Collection, root: Path) -> tuple[list[D
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "Glyph .* missing")  # a box in the figure says the same
-                figure = make_figure(kind, collection, Options(split=page.split, **given), notes)
+                figure = make_figure(kind, collection, Options(split=page.split, delta=delta, **given), notes)
                 save_figure(figure, root / stem)
         except FmtlbenchError as error:
             refused.append(f"{title}: {error}")

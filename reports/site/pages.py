@@ -63,7 +63,7 @@ def _card(pages: Sequence[Page]) -> Html:
 
 def _best(table: Table) -> str | None:
     at = next(i for i, column in enumerate(table.columns) if column.key == "delta_m")
-    known = [(row.cells[at].value, row.labels[0]) for row in table.rows if row.cells[at].value is not None]
+    known = [(row.cells[at].value, ", ".join(row.labels)) for row in table.rows if row.cells[at].value is not None]
     if len(known) < 2:
         return None
     value, label = max(known, key=lambda pair: pair[0])
@@ -101,8 +101,8 @@ def scenario_page(
         ),
         leaderboard(page, site),
         _figures(figures, refused),
-        _significance(page, collection),
-        _costs(page, collection),
+        _significance(page, site, collection),
+        _costs(page, site, collection),
     ]
     title = f"{page.table.title} · fmtlbench"
     return document(title, main, [(HOME, "index.html"), (f"{page.scenario}, {page.split}", None)])
@@ -142,7 +142,7 @@ def _figures(figures: Sequence[Drawn], refused: Sequence[str]) -> Html | None:
     return tag("section", tag("h2", "Figures"), tag("div", join(drawn, "\n"), class_="figures"), missing)
 
 
-def _significance(page: Page, collection: Collection) -> Html:
+def _significance(page: Page, site: Site, collection: Collection) -> Html:
     from ..stats import analyse
     from ..stats.tables import pair_table, rank_table
 
@@ -150,7 +150,8 @@ def _significance(page: Page, collection: Collection) -> Html:
     if page.too_many:
         return tag("section", heading, tag("p", f"Not tested: {page.too_many}."))
     try:
-        analysis = analyse(collection.frame, split=page.split)
+        reference = site.delta.reference if site.delta else None
+        analysis = analyse(collection.frame, split=page.split, reference=reference)
     except FmtlbenchError as error:
         return tag("section", heading, tag("p", f"Not tested: {error}"))
     ranks, pairs = rank_table(analysis), pair_table(analysis)
@@ -165,7 +166,7 @@ def _significance(page: Page, collection: Collection) -> Html:
     )
 
 
-def _costs(page: Page, collection: Collection) -> Html | None:
+def _costs(page: Page, site: Site, collection: Collection) -> Html | None:
     """Nothing where no run says what it cost."""
     from ..cost import cost_tables
 
@@ -173,7 +174,7 @@ def _costs(page: Page, collection: Collection) -> Html | None:
     try:
         if not any(run.cost for run in collection.runs):
             return None
-        tables = cost_tables(collection, split=page.split)
+        tables = cost_tables(collection, split=page.split, delta=site.delta)
     except FmtlbenchError as error:
         return tag("section", heading, tag("p", f"No cost table: {error}"))
     except (KeyError, TypeError, ValueError, AttributeError) as error:  # files of other versions

@@ -12,6 +12,7 @@ from pathlib import Path
 from ...errors import FmtlbenchError, UsageError
 from ...files import sync_folder
 from ..collect import Collection
+from ..delta import Delta
 from ..formats import render
 from .data import Site, own_collection, plan_site
 from .figures import draw_figures
@@ -28,8 +29,9 @@ def write_site(
     out: Path,
     scenario: str | None = None,
     splits: Sequence[str] | None = None,
-    baseline: str = "local",
+    delta: Delta | None = None,
     sort: str = "zoo",
+    spread: str = "seeds",
     figures: bool = True,
 ) -> Path:
     """Write the leaderboards as static pages into the folder `out`; a site that is there is replaced as a whole.
@@ -39,8 +41,9 @@ def write_site(
         out: The folder; it may be missing, empty, or an older site without files of others in it.
         scenario: Only this one.
         splits: Only these; None: all that have scores.
-        baseline: The method Δm of the tables is taken against.
+        delta: Which Δm the tables and figures show.
         sort: The order of rows to begin with, as for `leaderboards`.
+        spread: What ± is over, as for `leaderboards`.
         figures: Draw them; they take most of the time.
 
     Returns:
@@ -48,7 +51,7 @@ def write_site(
     """
     out = Path(out).resolve()
     _refuse_strangers(out)
-    site = plan_site(collection, scenario, splits, baseline, sort)
+    site = plan_site(collection, scenario, splits, delta, sort, spread)
     new = out.with_name(f".{out.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
         new.mkdir()
@@ -105,7 +108,7 @@ def _fill(root: Path, site: Site, collection: Collection, figures: bool) -> None
         for style, (_, ending) in DOWNLOADS.items():
             _write(root / "tables" / f"{page.slug}.{ending}", render([page.table], style))
         own = own_collection(page, collection)
-        drawn, refused = draw_figures(page, own, root) if figures else ([], [])
+        drawn, refused = draw_figures(page, own, root, site.delta) if figures else ([], [])
         _write(root / f"{page.slug}.html", scenario_page(page, site, own, drawn, refused))
     for run in collection.runs:
         if run.name in site.run_files:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from ...errors import UsageError, nearest
-from ...seeds import stream
+from ..delta import Reference
 from .blocks import Blocks, make_blocks
 from .pairs import Improvement, as_matrix, improvement, smallest_p, wilcoxon_pairs
 from .ranks import Friedman, StatsError, average_ranks, block_ranks, critical_difference, friedman, nemenyi
@@ -45,6 +45,7 @@ def analyse(
     correction: str = "holm",
     alpha: float = 0.05,
     pair: tuple[str, str] | None = None,
+    reference: Reference | None = None,
 ) -> Analysis:
     """Compare the methods of the frame; see `make_blocks` for which runs enter.
 
@@ -55,10 +56,11 @@ def analyse(
         correction: Of the Wilcoxon tests: holm or bonferroni.
         alpha: The level of significance.
         pair: Labels of two methods, for the probability of improvement; with only two methods it is those.
+        reference: Scores are compared as relative changes against these runs.
     """
     if not 0 < alpha < 1:
         raise UsageError(f"--alpha {alpha}: expected a number between 0 and 1")
-    blocks = make_blocks(frame, scenarios, split)
+    blocks = make_blocks(frame, scenarios, split, reference)
     matrix, notes = blocks.matrix, list(blocks.notes)
     pairs = wilcoxon_pairs(matrix, correction, relative=blocks.mixed)
     overall = posthoc = cd = None
@@ -115,7 +117,7 @@ def _improvement(blocks: Blocks, pair: tuple[str, str]) -> Improvement:
         if label not in blocks.matrix:
             raise UsageError(f"--pair: {label!r} is not among the methods compared; {nearest(label, blocks.matrix)}")
     a, b = pair
-    return improvement(blocks.seeds_of(a), blocks.seeds_of(b), stream(0, "improvement", a, b), (a, b))
+    return improvement(blocks.runs_of(a), blocks.runs_of(b), (a, b))
 
 
 def find_pair(text: str, frame: pd.DataFrame) -> tuple[str, str]:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import pandas as pd
 
 from ...errors import unknown
+from ..delta import Delta, Reference, mean_units, primary_scores
+from .pairs import Runs
 from .ranks import StatsError
 
 BLOCK = ["scenario", "client", "task"]
@@ -21,25 +23,34 @@ class Blocks:
     scores: pd.DataFrame  # the same per seed: scenario, client, task, label, seed, score
     metrics: tuple[str, ...]
     notes: tuple[str, ...]
+    relative: bool = False  # scores are changes in percent against a reference
 
     @property
     def mixed(self) -> bool:
         """Blocks of different metrics: their differences have no common unit."""
-        return len(self.metrics) > 1
+        return len(self.metrics) > 1 and not self.relative
 
-    def seeds_of(self, label: str) -> list[list[float]]:
-        """For each block, the method's scores, one per seed."""
-        own = self.scores[self.scores["label"] == label].groupby(BLOCK)["score"].apply(list)
-        return [own[block] for block in self.matrix.index]
+    def runs_of(self, label: str) -> list[Runs]:
+        """The method's scores by scenario: a row per seed, a column per block."""
+        own = self.scores[self.scores["label"] == label]
+        found = []
+        for scenario, blocks in self.matrix.groupby(level=0):
+            table = own[own["scenario"] == scenario].pivot_table(index="seed", columns=BLOCK[1:], values="score")
+            columns = [block[1:] for block in blocks.index]
+            found.append(Runs(tuple(table.index), table[columns].to_numpy()))
+        return found
 
 
-def make_blocks(frame: pd.DataFrame, scenarios: Sequence[str] = (), split: str = "global") -> Blocks:
+def make_blocks(
+    frame: pd.DataFrame, scenarios: Sequence[str] = (), split: str = "global", reference: Reference | None = None
+) -> Blocks:
     """The largest complete table of primary scores among comparable runs; nothing is filled in.
 
     Args:
         frame: As `reports.collect` makes it.
         scenarios: Only these; all if empty.
         split: Which scores: global or personal.
+        reference: Scores become relative changes against these runs (the mean over their seeds and clients).
 
     Raises:
         StatsError: If no two methods have a common block.
@@ -48,18 +59,23 @@ def make_blocks(frame: pd.DataFrame, scenarios: Sequence[str] = (), split: str =
     rows = _chosen(frame, scenarios, split)
     rows = comparable(rows, notes)
     rows = _once(rows, notes)
+    if split == "global":
+        rows = _collapse(rows, notes)
     if rows["higher_is_better"].isna().any():
         names = sorted(rows.loc[rows["higher_is_better"].isna(), "metric"].unique())
         raise StatsError(f"these runs do not say whether more or less is better of {', '.join(names)}")
     sign = rows["higher_is_better"].map({True: 1.0, False: -1.0})
     rows = rows.assign(score=rows["value"] * sign)
+    if reference is not None:
+        rows = _relative(rows, reference, split, notes)
     # A seed without a score leaves a hole (skipna=False): the mean of the others would be of other seeds.
     table = rows.groupby([*BLOCK, "label"])["score"].agg(lambda s: s.mean(skipna=False)).unstack("label")
     table = _complete(table.round(10), notes)
     kept = rows.set_index(BLOCK).loc[lambda r: r.index.isin(table.index)].reset_index()
     kept = kept[kept["label"].isin(table.columns)]
     notes.insert(0, _seeds(kept))
-    return Blocks(table, kept[[*BLOCK, "label", "seed", "score"]], tuple(sorted(kept["metric"].unique())), tuple(notes))
+    metrics = tuple(sorted(kept["metric"].unique()))
+    return Blocks(table, kept[[*BLOCK, "label", "seed", "score"]], metrics, tuple(notes), reference is not None)
 
 
 def _chosen(frame: pd.DataFrame, scenarios: Sequence[str], split: str) -> pd.DataFrame:
@@ -102,6 +118,35 @@ def _once(rows: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
     if again.any():
         notes.append(f"left out {rows.loc[again, 'run'].nunique()} runs that repeat a method, setting and seed")
     return rows[~again]
+
+
+def _collapse(rows: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
+    """Alike clients are judged on the same global images, and often hold the same model: one block, their mean."""
+    before = len(rows[BLOCK].drop_duplicates())
+    keys = [name for name in rows.columns if name not in ("client", "value", "trivial")]
+    means = rows.groupby(keys, dropna=False, sort=False)["value"].agg(lambda s: s.mean(skipna=False)).reset_index()
+    means = means.rename(columns={"group": "client"})
+    after = len(means[BLOCK].drop_duplicates())
+    if after < before:
+        notes.append(
+            f"{before} blocks were collapsed to {after}: alike clients (same dataset and tasks), which share the "
+            "global test images, are one block, their mean"
+        )
+    return means
+
+
+def _relative(rows: pd.DataFrame, reference: Reference, split: str, notes: list[str]) -> pd.DataFrame:
+    """Scores as changes in percent against the reference's columns; up is better. Blocks it does not have go."""
+    every = [Delta().units(primary_scores(run.summary["scores"], split)[0]) for run in reference.runs.values()]
+    base = mean_units(every)
+    at = [base.get((d, t, m), float("nan")) for d, t, m in zip(rows["dataset"], rows["task"], rows["metric"])]
+    sizes = pd.Series(at, index=rows.index).abs()
+    if missing := int((~(sizes > 0)).sum()):
+        lost = sorted({f"{d}/{t}" for d, t, s in zip(rows["dataset"], rows["task"], sizes) if not s > 0})
+        notes.append(f"left out {missing} scores ({', '.join(lost)}), which {reference.title} does not have")
+    notes.append(f"scores are changes in percent against {reference.title}")
+    sign = rows["higher_is_better"].map({True: 1.0, False: -1.0})
+    return rows.assign(score=100 * (rows["score"] - sign * sizes) / sizes)[sizes > 0]
 
 
 def _complete(table: pd.DataFrame, notes: list[str]) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -9,10 +10,9 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from ...errors import UsageError, nearest
+from ...seeds import stream
+from ..intervals import FEW, LEVEL, REPETITIONS, corrected, t_quantile
 from .ranks import StatsError
-
-CORRECTIONS = ("holm", "bonferroni")
 
 
 def differences(a: np.ndarray, b: np.ndarray, relative: bool) -> np.ndarray:
@@ -44,10 +44,6 @@ def wilcoxon_pairs(matrix: pd.DataFrame, correction: str = "holm", relative: boo
         correction: holm or bonferroni, over all pairs of the matrix.
         relative: differences relative to the pair's mean size; needed when blocks have different units.
     """
-    from statsmodels.stats.multitest import multipletests
-
-    if correction not in CORRECTIONS:
-        raise UsageError(f"correction {correction!r}: {nearest(correction, CORRECTIONS)}")
     if matrix.shape[1] < 2 or len(matrix) < 1:
         raise StatsError(f"Wilcoxon compares 2 methods on at least 1 block; here: {matrix.shape[1]} on {len(matrix)}")
     rows = []
@@ -56,7 +52,7 @@ def wilcoxon_pairs(matrix: pd.DataFrame, correction: str = "holm", relative: boo
         wins = {"wins_a": int((d > 0).sum()), "wins_b": int((d < 0).sum()), "ties": int((d == 0).sum())}
         rows.append({"a": a, "b": b, **wins, "p": wilcoxon_p(d)})
     pairs = pd.DataFrame(rows)
-    return pairs.assign(p_corrected=multipletests(pairs["p"], method=correction)[1])
+    return pairs.assign(p_corrected=corrected(pairs["p"].tolist(), correction))
 
 
 def as_matrix(pairs: pd.DataFrame, methods: Sequence[str], column: str = "p_corrected") -> pd.DataFrame:
@@ -69,54 +65,94 @@ def as_matrix(pairs: pd.DataFrame, methods: Sequence[str], column: str = "p_corr
 
 @dataclass(frozen=True)
 class Improvement:
-    """P(a better than b) on a random block and pair of seeds, with a bootstrap interval."""
+    """P(a better than b) on a random block and pair of seeds, with an interval whose unit is the whole run."""
 
     a: str
     b: str
     probability: float
-    low: float
-    high: float
+    low: float | None  # None: one seed has no spread
+    high: float | None
     blocks: int
-    seeds: tuple[int, int]  # fewest and most seeds of a method in a block
-    level: float = 0.95
+    seeds: tuple[int, int]  # fewest and most seeds of a method in a scenario
+    how: str  # the interval was found
+    level: float = LEVEL
 
 
-def improvement(
-    a: Sequence[Sequence[float]],
-    b: Sequence[Sequence[float]],
-    rng: np.random.Generator,
-    names: tuple[str, str] = ("a", "b"),
-    reps: int = 2000,
-    level: float = 0.95,
-) -> Improvement:
+@dataclass(frozen=True)
+class Runs:
+    """One method's scores in one scenario: a row per seed, a column per block; higher is better."""
+
+    seeds: tuple[int, ...]
+    scores: np.ndarray
+
+
+def improvement(a: Sequence[Runs], b: Sequence[Runs], names: tuple[str, str] = ("a", "b")) -> Improvement:
     """Probability of improvement of Agarwal et al., NeurIPS 2021: a win counts 1 and a tie 1/2.
 
+    The blocks of a run stand or fall with its seed, so whole runs are resampled: both methods' runs of a seed together
+    where they have the same seeds. For few seeds, Student's t on what leaving out one run changes (the jackknife).
+
     Args:
-        a: For each block, the scores of the first method's seeds; higher is better.
-        b: The same for the second method.
-        rng: The generator of the bootstrap.
+        a: The first method's runs, by scenario.
+        b: The second method's, in the same order.
         names: What the methods are called.
-        reps: Bootstrap samples: blocks are drawn with replacement, then seeds within each drawn block.
-        level: Of the percentile interval.
     """
     if not len(a) or len(a) != len(b):
-        raise StatsError(f"probability of improvement: {names[0]} has {len(a)} blocks, {names[1]} has {len(b)}")
-    wins = [_wins(np.asarray(x, float), np.asarray(y, float)) for x, y in zip(a, b)]
-    counts = [n for table in wins for n in table.shape]
-    if not min(counts):
+        raise StatsError(f"probability of improvement: {names[0]} has {len(a)} scenarios, {names[1]} has {len(b)}")
+    if any(not len(runs.seeds) for runs in (*a, *b)):
         raise StatsError(f"probability of improvement: a block has no seed of {names[0]} or {names[1]}")
-    picked = rng.integers(len(wins), size=(reps, len(wins)))
-    drawn = np.empty(picked.shape)
-    for block, table in enumerate(wins):
-        where = picked == block
-        rows, columns = (rng.integers(n, size=(where.sum(), n)) for n in table.shape)
-        drawn[where] = table[rows[:, :, None], columns[:, None, :]].mean((1, 2))
-    low, high = np.quantile(drawn.mean(1), [(1 - level) / 2, (1 + level) / 2])
-    point = float(np.mean([table.mean() for table in wins]))
-    return Improvement(*names, point, float(low), float(high), len(wins), (min(counts), max(counts)), level)
+    blocks = sum(x.scores.shape[1] for x in a)
+    counts = [len(runs.seeds) for runs in (*a, *b)]
+    scenarios = [_Wins.of(x, y) for x, y in zip(a, b)]
+    point = math.fsum(s.mean() for s in scenarios) / blocks
+    if min(counts) < 2:
+        low, high, how = None, None, "one seed has no interval"
+    elif min(counts) < FEW:
+        variance, freedom = (sum(part) for part in zip(*(s.jackknife() for s in scenarios)))
+        reach = t_quantile((1 + LEVEL) / 2, freedom) * math.sqrt(variance) / blocks
+        low, high, how = max(0.0, point - reach), min(1.0, point + reach), "Student's t, runs left out one at a time"
+    else:
+        rng = stream(0, "improvement", *names)
+        drawn = sum(s.resample(rng) for s in scenarios) / blocks
+        low, high = map(float, np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
+        how = f"bootstrap of whole runs, {REPETITIONS} repetitions"
+    return Improvement(*names, point, low, high, blocks, (min(counts), max(counts)), how)
 
 
-def _wins(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """[seeds of x, seeds of y]: 1 where x is better, 1/2 where they are equal."""
-    d = np.round(x[:, None] - y[None, :], 12)
-    return (np.sign(d) + 1) / 2
+@dataclass(frozen=True)
+class _Wins:
+    """Over a scenario's blocks: how many the run of one seed wins against the run of another. [seeds, seeds]."""
+
+    table: np.ndarray
+    paired: bool  # both methods have the same seeds, in the same order
+
+    @classmethod
+    def of(cls, x: Runs, y: Runs) -> _Wins:
+        d = np.round(x.scores[:, None] - y.scores[None, :], 12)
+        return cls(((np.sign(d) + 1) / 2).sum(2), x.seeds == y.seeds)
+
+    def mean(self) -> float:
+        return float(self.table.mean())
+
+    def jackknife(self) -> tuple[float, int]:
+        """(variance of the mean, degrees of freedom) from the means without one run, or one pair of runs."""
+        n, m = self.table.shape
+        if self.paired:
+            without = [np.delete(np.delete(self.table, i, 0), i, 1).mean() for i in range(n)]
+            return _spread(without), n - 1
+        rows = [np.delete(self.table, i, 0).mean() for i in range(n)]
+        columns = [np.delete(self.table, j, 1).mean() for j in range(m)]
+        return _spread(rows) + _spread(columns), n + m - 2
+
+    def resample(self, rng: np.random.Generator) -> np.ndarray:
+        """The mean of each resampled scenario. [repetitions]."""
+        n, m = self.table.shape
+        rows = rng.integers(n, size=(REPETITIONS, n))
+        columns = rows if self.paired else rng.integers(m, size=(REPETITIONS, m))
+        return self.table[rows[:, :, None], columns[:, None, :]].mean((1, 2))
+
+
+def _spread(without: Sequence[float]) -> float:
+    """The jackknife's variance of a statistic, from its values with one observation left out."""
+    n = len(without)
+    return (n - 1) / n * float(np.square(np.asarray(without) - np.mean(without)).sum())

@@ -74,8 +74,9 @@ def _sentences(a: Analysis) -> list[str]:
         lines.append(f"Nemenyi: average ranks differ at {a.alpha:g} if they are at least {a.cd:.3f} apart")
     if i := a.improvement:
         seeds = counted(i.seeds[0], "seed") if i.seeds[0] == i.seeds[1] else f"{i.seeds[0]} to {i.seeds[1]} seeds"
+        interval = "" if i.low is None else f", {i.level:.0%} interval {i.low:.3f} to {i.high:.3f}"
         lines.append(
-            f"P({i.a} better than {i.b}) = {i.probability:.3f}, {i.level:.0%} interval {i.low:.3f} to {i.high:.3f} "
-            f"(bootstrap over {counted(i.blocks, 'block')}, {seeds} each; a tie counts half)"
+            f"P({i.a} better than {i.b}) = {i.probability:.3f}{interval} "
+            f"({i.how}; {counted(i.blocks, 'block')}, {seeds} each; a tie counts half)"
         )
     return lines

@@ -24,7 +24,7 @@ def test_a_refusal_is_stored_with_the_setting_of_the_runs_it_belongs_to(bench):
     assert file.parts[:2] == ("duo", "local") and file.name.startswith("nano-synth-")
     assert (note["why"], note["title"], note["options"], note["seed"]) == ("refused", "Local", {}, None)
     assert "has no meaning" in note["reason"]
-    assert {note["setting"]} == {run.config.setting() for run in plan.runs}
+    assert {note["setting"]} == {run.config.setting().key for run in plan.runs}
     assert [label for label, _ in collect([bench.out]).absences] == ["Local"]
 
 
@@ -43,7 +43,7 @@ def test_a_scenario_of_refusals_only_has_the_setting_of_its_local_runs(bench):
     note_plan(bench.plan("fedavg", scenario="niid6_ubcdmt,iid1_sdmt", overrides=given, rounds=3))
     (note,) = notes(bench).values()
     wanted = resolve("local", "niid6_ubcdmt", overrides={**given, "federation.rounds": 3})
-    assert (note["setting"], note["rounds"]) == (wanted.setting(), 3)
+    assert (note["setting"], note["rounds"]) == (wanted.setting().key, 3)
 
 
 def test_a_setting_that_is_impossible_for_every_method_leaves_no_note(bench):

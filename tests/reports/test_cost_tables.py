@@ -14,7 +14,7 @@ from fmtlbench.cli import main
 from fmtlbench.errors import UsageError
 from fmtlbench.reports.collect import collect
 from fmtlbench.reports.cost import CONVENTIONS, PAPERS_INTENSITY, cost_tables
-from fmtlbench.reports.plots._curves import Baselines
+from fmtlbench.reports.delta import Bases
 from fmtlbench.reports.published import load_published
 from fmtlbench.reports.time_to_target import Spent, arrivals, delta_curve, resolution
 
@@ -52,7 +52,7 @@ def root(tmp_path):
 
 def test_the_first_evaluated_round_at_or_above(root):
     runs = {run.summary["algorithm"]: run for run in collect([root]).runs}
-    baselines = Baselines(list(runs.values()), "global")
+    baselines = Bases(list(runs.values()), "global")
     assert [n for n, _ in delta_curve(runs["fedavg"], baselines)] == [2, 4, 6, 8, 10]
     assert [d for _, d in delta_curve(runs["fedavg"], baselines)] == pytest.approx([-50, -25, -12, -10, -15])
     found = arrivals(runs["fedavg"], baselines, [-30, -10.001, 0])

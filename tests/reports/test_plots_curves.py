@@ -10,6 +10,7 @@ from made_runs import DUO
 from fmtlbench.errors import UsageError
 from fmtlbench.metrics import delta_m
 from fmtlbench.reports.collect import collect
+from fmtlbench.reports.delta import BaseError
 from fmtlbench.reports.plots import Options, make_figure
 from fmtlbench.reports.plots._curves import PlotError
 from fmtlbench.reports.plots.pareto import front, pareto_points
@@ -50,7 +51,8 @@ def test_rounds_draws_a_line_and_a_band_per_method(runs):
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("communication round", "Δm (%) ↑")
     assert list(lines(axes)) == ["Local", "FedAvg", "FedHCA²"]
     assert all(line.get_xdata().tolist() == [2, 4, 6] for line in lines(axes).values())
-    assert len(axes.collections) == 3 and "means over 2 seeds; band" in notes[0]
+    assert len(axes.collections) == 3
+    assert notes[0].startswith("Δm: mean relative change over columns") and "means over 2 seeds; band" in notes[1]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["Local", "FedAvg", "FedHCA²"]
     assert figure.get_figwidth() == 3.3 and not axes.get_title()
 
@@ -119,7 +121,7 @@ def test_without_the_local_run_there_is_no_delta(tmp_path):
     write_rounds(tmp_path, "fedavg", 1)
     write_rounds(tmp_path, "local", 0)
     for kind in ("rounds", "pareto"):
-        with pytest.raises(PlotError, match=r"missing for duo seed 1 \(1 run, such as duo/fedavg"):
+        with pytest.raises(BaseError, match=r"missing for duo seed 1 \(1 run, such as duo/fedavg"):
             draw(kind, collect([tmp_path]))
 
 

@@ -9,6 +9,7 @@ from fmtlbench.config import resolve
 from fmtlbench.errors import UsageError
 from fmtlbench.reports.collect import collect
 from fmtlbench.reports.compare import compare
+from fmtlbench.reports.delta import Delta, find_reference
 from fmtlbench.reports.published import load_published
 
 NAME = "fedhca2_table1_st_mt_1"
@@ -110,13 +111,39 @@ def test_rows_follow_the_network_and_scales_are_the_paper_s(tmp_path):
     assert "architecture" not in table.title
 
 
-def test_another_network_is_said(tmp_path):
+def test_only_rows_of_the_own_network_are_shown_and_nano_stands_for_its_family(tmp_path):
     clients = {"nyud-multi": ("nyud", ("semseg", "depth"))}
-    text = {"architecture": "fedhca2", "backbone": "swin_nano"}
-    write_run(tmp_path, algorithm="fedavg", clients=clients, scenario="niid4_ubsdmt", setting_text=text)
-    (table,) = compare(collect([tmp_path]), "fmtlbench_table6_niid4_ubsdmt")
-    assert "architecture fedhca2 (paper: md or tc), backbone swin_nano (paper: resnet18)" in table.title
+    for number, (architecture, backbone) in enumerate((("md", "resnet_nano"), ("tc", "swin_nano"))):
+        text = {"architecture": architecture, "backbone": backbone}
+        write_run(
+            tmp_path / str(number), algorithm="fedavg", clients=clients, scenario="niid4_ubsdmt", setting_text=text
+        )
+    (table,) = compare(collect([tmp_path / "0"]), "fmtlbench_table6_niid4_ubsdmt")
+    assert {row.labels[0] for row in table.rows} == {"FedAvg MD"}
+    assert "backbone resnet_nano (paper: resnet18)" in table.title and "architecture" not in table.title
     assert "not measured" in cells(table, "FedAvg MD", "measured")["global_edge_loss_x100"].note
+    with pytest.raises(UsageError, match=r"no row of these runs' network: backbone swin_nano \(paper: resnet18\)"):
+        compare(collect([tmp_path / "1"]), "fmtlbench_table6_niid4_ubsdmt")
+
+
+def test_a_named_reference_gives_the_delta_that_the_paper_takes_against_another_scenario(tmp_path):
+    clients = {f"nyud-multi-{i}": ("nyud", ("semseg", "normals", "depth", "edge")) for i in (1, 2)}
+    text = {"architecture": "md", "backbone": "resnet18"}
+    common = {"clients": clients, "setting_text": text, "splits": ("global", "personal")}
+    loss = [
+        {**score(c, "nyud", "edge", 0.05, split), "metric": "edge_loss_public", "primary": False}
+        for c in clients for split in ("global", "personal")
+    ]  # fmt: skip
+    write_run(tmp_path, algorithm="local", scenario="iid1_sdmt", setting="b" * 64, extra_scores=loss, **common)
+    better = {("nyud-multi-1", "semseg"): 60.0, ("nyud-multi-2", "semseg"): 50.0}
+    write_run(tmp_path, algorithm="fedavg", scenario="niid4_ubsdmt", values=better, extra_scores=loss, **common)
+    collection = collect([tmp_path])
+    (table,) = compare(collection, "fmtlbench_table6_niid4_ubsdmt")
+    assert "--reference names it" in cells(table, "FedAvg MD", "measured")["global_delta"].note
+    delta = Delta(reference=find_reference(collection, "algo=local,scenario=iid1_sdmt"))
+    (table,) = compare(collection, "fmtlbench_table6_niid4_ubsdmt", delta)
+    assert cells(table, "FedAvg MD", "measured")["global_delta"].value == pytest.approx(10 / 4)  # +10 % of four columns
+    assert any("against Local of iid1_sdmt" in note for note in table.notes)
 
 
 def test_variants_match_by_their_options_and_scenario_parameters_by_value(tmp_path):

@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 import re
 
-import numpy as np
 import pytest
 from made_runs import ST_MT_1, summary, write_run
 
 from fmtlbench.errors import FmtlbenchError, UsageError
-from fmtlbench.metrics import delta_m
 from fmtlbench.reports.collect import collect
-from fmtlbench.reports.delta import delta_cell, interval
+from fmtlbench.reports.delta import Delta, Unit, gain
 from fmtlbench.reports.leaderboard import leaderboards
 from fmtlbench.reports.table import BEST, SECOND, Cell, Column, Row, Table, mean_cell
 
@@ -36,15 +34,15 @@ def rows(table):
     return {row.labels[0]: dict(zip((c.key for c in table.columns), row.cells)) for row in table.rows}
 
 
-def board(root, **given):
-    (table,) = leaderboards(collect([root]), **given)
+def board(root, baseline="local", **given):
+    (table,) = leaderboards(collect([root]), delta=Delta(baseline=baseline), **given)
     return table
 
 
 def test_means_deviations_and_delta_by_hand(two_seeds):
     table = board(two_seeds)
     found = rows(table)
-    cell = found["FedAvg"]["pascal-semseg/semseg/mIoU"]
+    cell = found["FedAvg"]["pascal/semseg/mIoU"]
     assert (cell.value, cell.n) == (53.5, 2)
     assert cell.std == pytest.approx(3 / math.sqrt(2))
     gain = found["FedAvg"]["delta_m"]
@@ -65,45 +63,27 @@ def test_one_seed_has_no_deviation_and_no_interval(tmp_path):
     assert all(cell.std is None for cell in found["FedAvg"].values())
 
 
-def test_the_interval_resamples_seeds_within_each_task():
-    changes = np.array([[1.0, 10.0], [3.0, 30.0]])
-    low, high = interval(changes, repetitions=4000)
-    # Each column's mean is its low value, the middle or its high value with chances 1/4, 1/2, 1/4: the extremes of both
-    # columns together come with chance 1/16, so 95 % spans them.
-    assert (low, high) == (5.5, 16.5)
-    assert interval(changes, repetitions=4000) == (low, high)  # seeded
-    assert interval(np.full((3, 4), 2.5)) == pytest.approx((2.5, 2.5))
-    wide = np.random.default_rng(0).normal(size=(30, 9))
-    low, high = interval(wide)
-    standard = wide.std(axis=0, ddof=0) / math.sqrt(30)
-    expected = 1.96 * math.sqrt((standard**2).sum()) / 9
-    assert low < wide.mean() < high
-    assert (high - low) / 2 == pytest.approx(expected, rel=0.1)
-
-
-def test_many_columns_are_resampled_in_parts():
-    changes = np.random.default_rng(1).normal(size=(4, 1200))
-    low, high = interval(changes)
-    assert low < changes.mean() < high
-    assert high - low < 0.2
-
-
 def test_delta_is_paired_by_seed_and_says_where_it_cannot_be():
-    up = {"a": True, "b": False}
-    base = {0: {"a": 10.0, "b": 2.0}, 1: {"a": 20.0, "b": 4.0}}
-    ours = {0: {"a": 11.0, "b": 2.0}, 1: {"a": 20.0, "b": 3.0}, 2: {"a": 99.0, "b": 9.0}}
-    cell = delta_cell(ours, base, up, "Local")
-    assert cell.value == pytest.approx((delta_m(ours[0], base[0], up) + delta_m(ours[1], base[1], up)) / 2)
-    assert cell.n == 2
-    assert "seeds 0, 1 only" in cell.note and "no run of seed 2" in cell.note
-    low, high = cell.interval
-    assert low <= cell.value <= high
-    apart = delta_cell({5: {"a": 15.0, "b": 3.0}}, base, up, "Local")
+    a, b = Unit("pascal", "semseg", "mIoU"), Unit("nyud", "depth", "RMSE")
+    up = {("semseg", "mIoU"): True, ("depth", "RMSE"): False}
+
+    def cell(ours, base):
+        return gain(ours, base, up, "Local", Delta()).cell
+
+    base = {0: {a: 10.0, b: 2.0}, 1: {a: 20.0, b: 4.0}}
+    ours = {0: {a: 11.0, b: 2.0}, 1: {a: 20.0, b: 3.0}, 2: {a: 99.0, b: 9.0}}
+    found = cell(ours, base)
+    assert found.value == pytest.approx((5 + 12.5) / 2)
+    assert found.n == 2
+    assert "seeds 0, 1 only" in found.note and "no run of seed 2" in found.note
+    low, high = found.interval
+    assert low <= found.value <= high
+    apart = cell({5: {a: 15.0, b: 3.0}}, base)
     assert apart.value == pytest.approx(0) and apart.interval is None
-    assert "no seed in common" in apart.note
-    lost = delta_cell({0: {"a": math.nan, "b": 2.0}}, base, up, "Local")
-    assert lost.value is None and "a missing" in lost.note
-    zero = delta_cell({0: {"a": 1.0, "b": 2.0}}, {0: {"a": 0.0, "b": 2.0}}, up, "Local")
+    assert "no pairs of seeds" in apart.note
+    lost = cell({0: {a: math.nan, b: 2.0}}, base)
+    assert lost.value is None and "pascal/semseg/mIoU missing" in lost.note
+    zero = cell({0: {a: 1.0, b: 2.0}}, {0: {a: 0.0, b: 2.0}})
     assert zero.value is None and "is 0" in zero.note
 
 
@@ -113,10 +93,10 @@ def test_missing_scores_and_seeds_stay_missing_and_are_said(two_seeds):
     write_run(two_seeds, algorithm="fedprox", seed=1, values=values(51.0, 40.0, 0.4))
     table = board(two_seeds)
     found = rows(table)
-    assert found["FedPer"]["nyud-multi/depth/RMSE"] == Cell(note="no value was measured")
+    assert found["FedPer"]["nyud/depth/RMSE"] == Cell(note="no value was measured")
     assert found["FedPer"]["delta_m"].value is None
-    assert "nyud-multi/depth/RMSE missing" in found["FedPer"]["delta_m"].note
-    partial = found["FedProx"]["nyud-multi/semseg/mIoU"]
+    assert "nyud/depth/RMSE missing" in found["FedPer"]["delta_m"].note
+    partial = found["FedProx"]["nyud/semseg/mIoU"]
     assert (partial.value, partial.std, partial.n) == (40.0, None, 1)
     assert partial.note.startswith("mean of 1 of 2 seeds")
     assert "FedPer: no finished run of seed 1" in table.notes
@@ -227,27 +207,19 @@ def test_columns_follow_the_papers(tmp_path):
     assert [c.digits for c in table.columns[5:8]] == [2, 4, 2]
 
 
-def test_real_data_have_their_own_names_and_clashing_columns_their_group_s(tmp_path):
-    clients = {"nyud-a": ("nyud", ("semseg", "depth")), "nyud-b": ("nyud", ("semseg", "edge"))}
-    write_run(tmp_path, clients=clients, data="real")
-    assert table_headings(board(tmp_path)) == ["nyud-a", "nyud-b"]
+def test_real_data_have_their_own_names_and_a_datasets_task_is_one_column(tmp_path):
+    clients = {"nyud-a": ("nyud", ("semseg", "depth")), "nyud-b": ("nyud", ("semseg", "edge")),
+               "nyud-c": ("nyud", ("semseg",))}  # fmt: skip
+    write_run(tmp_path, clients=clients, data="real", values={("nyud-c", "semseg"): 80.0})
+    table = board(tmp_path)
+    assert table_headings(table) == ["NYUD-v2", "NYUD-v2 (MT)"]  # semseg: of single- and of multi-task clients
+    assert rows(table)["Local"]["nyud/semseg/mIoU"].value == 60.0
     write_run(tmp_path / "more", data="real", preset="other")
     assert table_headings(board(tmp_path / "more")) == ["PASCAL-Context (ST)", "NYUD-v2 (MT)"]
 
 
 def table_headings(table):
     return [heading for heading, _ in table.headings() if heading]
-
-
-def test_alike_clients_share_a_column_but_count_one_by_one_in_delta(tmp_path):
-    clients = {**{f"nyud-depth-{i}": ("nyud", ("depth",)) for i in (1, 2)}, "pascal-sal": ("pascal", ("sal",))}
-    base = {("nyud-depth-1", "depth"): 1.0, ("nyud-depth-2", "depth"): 2.0, ("pascal-sal", "sal"): 50.0}
-    ours = {("nyud-depth-1", "depth"): 0.5, ("nyud-depth-2", "depth"): 2.0, ("pascal-sal", "sal"): 60.0}
-    write_run(tmp_path, algorithm="local", clients=clients, values=base)
-    write_run(tmp_path, algorithm="fedavg", clients=clients, values=ours)
-    found = rows(board(tmp_path))["FedAvg"]
-    assert found["nyud-depth/depth/RMSE"].value == 1.25
-    assert found["delta_m"].value == pytest.approx((50 + 0 + 20) / 3)
 
 
 def test_sorting(two_seeds):
@@ -257,7 +229,7 @@ def test_sorting(two_seeds):
     assert names("zoo") == ["Local", "FedAvg", "FedPer", "Ditto"]
     assert names("name") == ["Ditto", "FedAvg", "FedPer", "Local"]
     assert names("delta")[0] == "FedPer" and names("delta")[-1] == "Ditto"  # missing comes last
-    assert names("nyud-multi/depth/RMSE") == ["FedPer", "Local", "FedAvg", "Ditto"]
+    assert names("nyud/depth/RMSE") == ["FedPer", "Local", "FedAvg", "Ditto"]
     with pytest.raises(UsageError, match="no column to sort by 'dlta'; did you mean 'delta"):
         names("dlta")
 
@@ -267,11 +239,11 @@ def test_a_column_that_only_some_tables_have_sorts_those(two_seeds):
     for name, value in (("local", 40.0), ("fedavg", 60.0)):
         write_run(two_seeds, algorithm=name, scenario="other", clients=alone, values={("nyud-edge", "edge"): value})
     names = {}
-    for table in leaderboards(collect([two_seeds]), sort="nyud-edge/edge/odsF"):
+    for table in leaderboards(collect([two_seeds]), sort="nyud/edge/odsF"):
         names[table.title.split()[0]] = [row.labels[0] for row in table.rows]
     assert names == {"duo": ["Local", "FedAvg"], "other": ["FedAvg", "Local"]}
-    with pytest.raises(UsageError, match="no column to sort by 'nyud-edge/edge/odsf'"):
-        leaderboards(collect([two_seeds]), sort="nyud-edge/edge/odsf")
+    with pytest.raises(UsageError, match="no column to sort by 'nyud/edge/odsf'"):
+        leaderboards(collect([two_seeds]), sort="nyud/edge/odsf")
 
 
 def test_scenario_and_split_are_chosen_or_refused(two_seeds):

@@ -41,7 +41,9 @@ def test_seeds_are_averaged_and_less_error_is_better(runs):
     blocks = make_blocks(runs.frame())
     assert blocks.matrix.loc[("duo", *SEMSEG)].to_dict() == {"FedAvg": 46, "Local": 45}
     assert blocks.matrix.loc[("duo", *DEPTH)].to_dict() == pytest.approx({"FedAvg": -0.65, "Local": -0.7})
-    assert blocks.seeds_of("Local")[list(blocks.matrix.index).index(("duo", *SEMSEG))] == [40, 50]
+    (own,) = blocks.runs_of("Local")
+    assert own.seeds == (0, 1)
+    assert own.scores[:, list(blocks.matrix.index).index(("duo", *SEMSEG))].tolist() == [40, 50]
     assert blocks.mixed and blocks.metrics == ("RMSE", "mIoU")
     assert blocks.notes == ("scores are means over seeds (0, 1), taken before ranking",)
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
 from demsar import AUC
-from scipy.stats import mannwhitneyu, wilcoxon
+from scipy.stats import mannwhitneyu, norm, wilcoxon
 
 from fmtlbench.errors import UsageError
 from fmtlbench.reports.stats import StatsError
-from fmtlbench.reports.stats.pairs import as_matrix, differences, improvement, wilcoxon_pairs
-
-
-def rng():
-    return np.random.default_rng(0)
+from fmtlbench.reports.stats.pairs import Runs, as_matrix, differences, improvement, wilcoxon_pairs
 
 
 def test_signed_ranks_of_the_literature():
@@ -81,46 +79,81 @@ def test_as_matrix_is_symmetric():
 # -- probability of improvement --------------------------------------------------------------------------------------
 
 
+def runs(blocks, first_seed=0):
+    """One scenario's runs from the scores of each block, one per seed."""
+    scores = np.array(blocks, dtype=float).T
+    return [Runs(tuple(range(first_seed, first_seed + len(scores))), scores)]
+
+
 def test_probability_by_hand():
     """First block: 3 wins and 1 tie of 4 pairs of seeds; second: 1 of 4."""
-    found = improvement([[2.0, 3.0], [1.0, 0.0]], [[1.0, 2.0], [0.5, 1.5]], rng())
+    found = improvement(runs([[2.0, 3.0], [1.0, 0.0]]), runs([[1.0, 2.0], [0.5, 1.5]]))
     assert found.probability == pytest.approx((3.5 / 4 + 1 / 4) / 2)
-    assert found.low <= found.probability <= found.high and found.seeds == (2, 2)
+    assert found.low <= found.probability <= found.high and found.seeds == (2, 2) and found.blocks == 2
+    assert "Student's t" in found.how
 
 
 def test_probability_is_mann_whitneys():
     g = np.random.default_rng(1)
     a, b = g.integers(0, 5, size=(6, 4)).astype(float), g.integers(0, 5, size=(6, 3)).astype(float)
     expected = np.mean([mannwhitneyu(x, y).statistic / 12 for x, y in zip(a, b)])
-    assert improvement(a, b, rng()).probability == pytest.approx(expected)
+    assert improvement(runs(a), runs(b)).probability == pytest.approx(expected)
+    both = improvement([*runs(a[:2]), *runs(a[2:])], [*runs(b[:2]), *runs(b[2:])])  # two scenarios
+    assert both.probability == pytest.approx(expected) and both.blocks == 6
 
 
 def test_probability_of_equals_and_of_opposites():
-    same = [[1.0, 2.0]] * 3
-    assert improvement(same, same, rng()).probability == 0.5
-    better = improvement([[2.0], [2.0]], [[1.0], [1.0]], rng())
+    same = runs([[1.0, 2.0]] * 3)
+    assert improvement(same, same).probability == 0.5
+    better = improvement(runs([[2.0, 2.0], [2.0, 2.0]]), runs([[1.0, 1.0], [1.0, 1.0]]))
     assert (better.probability, better.low, better.high) == (1, 1, 1)
-    a, b = [[1.0], [5.0], [2.0]], [[0.0], [6.0], [1.0]]
-    assert improvement(a, b, rng()).probability == pytest.approx(1 - improvement(b, a, rng()).probability)
+    a, b = runs([[1.0], [5.0], [2.0]]), runs([[0.0], [6.0], [1.0]])
+    assert improvement(a, b).probability == pytest.approx(1 - improvement(b, a).probability)
 
 
-def test_the_interval_is_seeded_and_covers_blocks():
-    """One seed and three blocks: the mean of three draws from {1, 0, 1} is 0 with probability 1/27 > 2.5 %."""
-    a, b = [[1.0], [5.0], [2.0]], [[0.0], [6.0], [1.0]]
-    found = improvement(a, b, rng())
-    assert found == improvement(a, b, rng())
-    assert (found.low, found.high) == (0, 1)
-    wide = improvement(a, b, rng(), level=0.5)
-    assert wide.low > found.low
+def test_one_seed_has_no_interval():
+    found = improvement(runs([[1.0], [5.0]]), runs([[0.0], [6.0]]))
+    assert (found.probability, found.low, found.high) == (0.5, None, None)
 
 
-def test_seeds_are_resampled_within_a_block():
-    """Two seeds against one, one win of two: drawing them anew gives 0, 1/2 or 1."""
-    found = improvement([[0.0, 2.0]], [[1.0]], rng())
-    assert (found.probability, found.low, found.high, found.seeds) == (0.5, 0, 1, (1, 2))
+def test_the_interval_is_seeded():
+    g = np.random.default_rng(3)
+    a, b = runs(g.normal(0.5, size=(3, 12))), runs(g.normal(size=(3, 12)))
+    assert improvement(a, b) == improvement(a, b)
+    assert "bootstrap of whole runs" in improvement(a, b).how
 
 
-@pytest.mark.parametrize("a, b, words", [([], [], "0 blocks"), ([[1.0]], [], "has 0"), ([[]], [[1.0]], "no seed")])
+@pytest.mark.parametrize("seeds", [5, 20])
+def test_the_interval_does_not_shrink_with_blocks_of_the_same_runs(seeds):
+    """Forty copies of a block say no more than one: their runs are the same."""
+    g = np.random.default_rng(seeds)
+    x, y = g.normal(0.5, size=seeds), g.normal(size=seeds)
+    one, many = (improvement(runs([x] * copies), runs([y] * copies)) for copies in (1, 40))
+    assert (many.low, many.high) == pytest.approx((one.low, one.high))
+
+
+@pytest.mark.parametrize("seeds, least", [(5, 0.92), (20, 0.92)])
+def test_the_interval_covers_the_probability(seeds, least):
+    """Blocks that a run's luck moves together; the truth by theory: P(difference of two normals > 0)."""
+    g, hits, repetitions = np.random.default_rng(7), 0, 600
+    truth = norm.cdf(0.5 / math.sqrt(2 * (1 + 0.25)))
+    for _ in range(repetitions):
+        a, b = (m + g.normal(size=(1, seeds)) + 0.5 * g.normal(size=(6, seeds)) for m in (0.5, 0.0))
+        found = improvement(runs(a), runs(b))
+        hits += found.low <= truth <= found.high
+    assert least <= hits / repetitions <= 0.99
+
+
+def test_seeds_of_two_methods_need_not_be_the_same():
+    g = np.random.default_rng(0)
+    x, y = g.normal(0.5, size=(3, 5)), g.normal(size=(3, 4))
+    found = improvement(runs(x), runs(y, first_seed=9))
+    assert found.low < found.probability < found.high and found.seeds == (4, 5)
+
+
+@pytest.mark.parametrize("a, b, words", [([], [], "0 scenarios"), (runs([[1.0]]), [], "has 0")])
 def test_nothing_to_compare(a, b, words):
     with pytest.raises(StatsError, match=words):
-        improvement(a, b, rng())
+        improvement(a, b)
+    with pytest.raises(StatsError, match="no seed"):
+        improvement([Runs((), np.zeros((0, 1)))], runs([[1.0]]))

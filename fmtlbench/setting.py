@@ -1,0 +1,149 @@
+"""A setting: what must agree for two runs to share a row of a table, as one value with one equality.
+
+Every value of a config has a role. Most decide numbers: together they are the setting. The method and the seed are a
+run's own. The rest decides no number. Nobody else keeps a list of what counts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from .errors import unknown
+
+# Paths of a config; each stands for everything below it.
+NEUTRAL = (
+    "checkpoint_every", "algorithm.file", "scenario.description", "scenario.paper", "data.workers", "model.weights",
+)  # fmt: skip
+OWN = ("algorithm", "seed")
+# They decide numbers, but no paper's setting describes them.
+INCIDENTAL = ("device", "numerics", "train.threads", "evaluation.every", "evaluation.batch_size")
+
+# How rows of one table may differ: the name of an axis → the value that rows show, and what else goes with it.
+AXES: dict[str, tuple[str, ...]] = {
+    "scenario": ("scenario.name", "scenario"),
+    "clients": ("clients", "scenario.clients", "scenario.parameters.clients"),
+    "architecture": ("model.architecture", "train.tc"),
+    "backbone": ("model.backbone", "model.drop_path"),
+    "pretrained": ("model.pretrained", "model.weights_sha256"),
+    "exchange": ("federation.exchange",),
+    "participation": ("federation.participation",),
+    "rounds": ("federation.rounds",),
+    "size": ("data.size",),
+    "preset": ("preset",),
+    "data": ("data.source",),
+}
+SHORT = {paths[0]: name for name, paths in AXES.items()}  # how tables call a value
+
+
+def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
+    """{"a": {"b": 1}} → {"a.b": 1}; lists are values."""
+    if not isinstance(value, Mapping):
+        return {prefix: value}
+    return {
+        path: leaf
+        for key, inner in value.items()
+        for path, leaf in flatten(inner, f"{prefix}.{key}" if prefix else str(key)).items()
+    }
+
+
+def is_below(path: str, parents: Iterable[str]) -> bool:
+    """Whether `path` is one of `parents` or lies below one."""
+    return any(path == parent or path.startswith(f"{parent}.") for parent in parents)
+
+
+def identity(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a config as nested plain values: all that decides the numbers of a run, flat."""
+    return {path: value for path, value in flatten(config).items() if path and not is_below(path, NEUTRAL)}
+
+
+def digest(values: Mapping[str, Any]) -> str:
+    """Hash flat values: equal ones, however they were written, have equal hashes."""
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def scenario_family(scenario: str) -> str:
+    """`st_mt_1_4c` is `st_mt_1` with four times the clients."""
+    return re.sub(r"_\d+c$", "", scenario)
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """Everything but the method and the seed that decides a run's numbers: dotted path → plain value."""
+
+    values: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> Setting:
+        """The setting of a config, given as nested plain values (a config.yaml, for example)."""
+        return cls({path: value for path, value in identity(config).items() if not is_below(path, OWN)})
+
+    @classmethod
+    def of_summary(cls, summary: Mapping[str, Any]) -> Setting:
+        """What a run's summary.json tells of it, for runs whose config.yaml is lost."""
+        told = dict(summary.get("setting_text") or {})
+        parameters = told.pop("scenario_parameters", None) or {}
+        values = {AXES[name][0] if name in AXES else name: value for name, value in told.items()}
+        values |= {f"scenario.parameters.{name}": value for name, value in parameters.items()}
+        values |= {"scenario.name": summary["scenario"], "scenario.version": summary.get("scenario_version"),
+                   "preset": summary["preset"], "data.source": summary["data"], "device": summary.get("device"),
+                   "federation.rounds": summary["rounds"]}  # fmt: skip
+        return cls(values)
+
+    @cached_property
+    def key(self) -> str:
+        """The hash by which tables name it."""
+        return digest(self.values)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Setting) and self.values == other.values
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    @property
+    def clients(self) -> int | None:
+        """How many clients the scenario has; None where the config does not list them."""
+        listed = self.values.get("scenario.clients")
+        if not isinstance(listed, list):
+            return None
+        return sum(client.get("count", 1) if isinstance(client, Mapping) else 1 for client in listed)
+
+    def value(self, name: str) -> Any:
+        """The value of an axis, or of any dotted path; None where it is not known."""
+        if name == "clients":
+            return self.clients
+        return self.values.get(AXES[name][0] if name in AXES else name)
+
+    def apart_from(self, names: Iterable[str]) -> Setting:
+        """What is left when rows may differ in these axes or paths: equal for settings that may share a table."""
+        names = tuple(names)
+        dropped = [path for name in names for path in AXES.get(name, (name,))]
+        values = {path: value for path, value in self.values.items() if not is_below(path, dropped)}
+        if "clients" in names and "scenario.name" in values:
+            values["scenario.name"] = scenario_family(values["scenario.name"])
+            values = {path: v for path, v in values.items() if not path.startswith("scenario.parameters.clients")}
+        return Setting(values)
+
+    def differences(self, other: Setting, skip: Iterable[str] = ()) -> dict[str, tuple[Any, Any]]:
+        """Path → (mine, the other's), where both say something and it is not the same."""
+        skip = tuple(skip)
+        return {
+            path: (value, other.values[path])
+            for path, value in self.values.items()
+            if path in other.values and value != other.values[path] and not is_below(path, skip)
+        }
+
+
+def check_axis(name: str, known: Iterable[str], flag: str) -> str:
+    """The name of an axis or a dotted path that some setting has; anything else is refused with the nearest name."""
+    known = set(known)
+    if name not in AXES and name not in known:
+        raise unknown("value to tell rows apart by", name, [*AXES, *sorted(known)], flag)
+    return name

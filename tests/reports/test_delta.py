@@ -1,0 +1,286 @@
+"""Δm by one rule in every command: what it averages, how tasks weigh, which runs it is against, and rows of settings."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+from made_rounds import write_rounds
+from made_runs import DUO, write_run
+
+from fmtlbench.cli import main
+from fmtlbench.errors import UsageError
+from fmtlbench.reports.collect import collect
+from fmtlbench.reports.cost import cost_tables
+from fmtlbench.reports.delta import Bases, Delta, find_reference, parse_task_weights
+from fmtlbench.reports.leaderboard import leaderboards
+from fmtlbench.reports.plots.clients import clients_points
+from fmtlbench.reports.plots.pareto import pareto_points
+from fmtlbench.reports.plots.rounds import rounds_curves
+from fmtlbench.reports.settings import merge_settings, parse_axes
+from fmtlbench.reports.stats import analyse
+
+# Four alike clients on one dataset and one on another: columns and clients weigh differently.
+UNEVEN = {**{f"nyud-depth-{i}": ("nyud", ("depth",)) for i in (1, 2, 3)}, "pascal-sal": ("pascal", ("sal",))}
+BASE = {("nyud-depth-1", "depth"): 1.0, ("nyud-depth-2", "depth"): 2.0, ("nyud-depth-3", "depth"): 1.0,
+        ("pascal-sal", "sal"): 50.0}  # fmt: skip
+OURS = {("nyud-depth-1", "depth"): 0.5, ("nyud-depth-2", "depth"): 2.0, ("nyud-depth-3", "depth"): 1.5,
+        ("pascal-sal", "sal"): 60.0}  # fmt: skip
+BY_COLUMNS = (0 + 20) / 2  # depth is 4/3 on average in both
+BY_CLIENTS = (50 + 0 - 50 + 20) / 4
+
+
+@pytest.fixture
+def uneven(tmp_path):
+    write_rounds(tmp_path, "local", clients=UNEVEN, values=BASE)
+    write_rounds(tmp_path, "fedavg", clients=UNEVEN, values=OURS)
+    return tmp_path
+
+
+def delta_of(table, label):
+    row = next(row for row in table.rows if row.labels[0] == label)
+    return row.cells[[column.key for column in table.columns].index("delta_m")]
+
+
+@pytest.mark.parametrize("over, expected", [("columns", BY_COLUMNS), ("clients", BY_CLIENTS)])
+def test_every_report_averages_the_same(uneven, over, expected):
+    collection, delta = collect([uneven]), Delta(over=over)
+    (board,) = leaderboards(collection, delta=delta)
+    (cost,) = cost_tables(collection, delta=delta)
+    curves, _, _ = rounds_curves(collection.runs, delta=delta)
+    points = pareto_points(collection.runs, delta=delta)
+    last = curves[(curves["label"] == "FedAvg") & (curves["round"] == 6)]["y"]
+    found = [
+        delta_of(board, "FedAvg").value, delta_of(cost, "FedAvg").value, last.iloc[0],
+        points[points["label"] == "FedAvg"]["delta_m"].iloc[0],
+    ]  # fmt: skip
+    assert found == pytest.approx([expected] * 4)
+    words = {"columns": "over columns (a dataset's task", "clients": "over (client, task) pairs"}[over]
+    for table in (board, cost):
+        assert any(words in note for note in table.notes)
+
+
+def test_columns_are_the_default_everywhere(uneven):
+    collection = collect([uneven])
+    assert delta_of(leaderboards(collection)[0], "FedAvg").value == pytest.approx(BY_COLUMNS)
+    assert delta_of(cost_tables(collection)[0], "FedAvg").value == pytest.approx(BY_COLUMNS)
+    run = next(run for run in collection.runs if run.summary["algorithm"] == "fedavg")
+    assert Bases(collection.runs, "global").delta(run, run.summary["scores"]) == pytest.approx(BY_COLUMNS)
+
+
+def test_task_weights(uneven, capsys):
+    weights = parse_task_weights("sal=3, depth=1")
+    (board,) = leaderboards(collect([uneven]), delta=Delta(weights=weights))
+    assert delta_of(board, "FedAvg").value == pytest.approx((0 + 3 * 20) / 4)
+    assert any("tasks weighted sal 3, depth 1" in note for note in board.notes)
+    for verb in ("leaderboard", "cost"):
+        assert main([verb, str(uneven), "--task-weights", "sal=3", "--format", "csv"]) == 0
+        (record,) = (r for r in csv.DictReader(io.StringIO(capsys.readouterr().out)) if r["method"] == "FedAvg")
+        assert float(record["delta_m"]) == pytest.approx(15.0)
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [("semseg", "expected task=weight"), ("semsg=1", "did you mean 'semseg'"), ("depth=-1", "at least 0"),
+     ("depth=x", "'x'"), ("depth=inf", "at least 0")],
+)  # fmt: skip
+def test_bad_weights_are_refused(text, words):
+    with pytest.raises(UsageError, match=words):
+        parse_task_weights(text)
+
+
+# -- a named reference -------------------------------------------------------------------------------------------------
+
+
+def network(architecture, backbone="resnet18", **more):
+    return {"architecture": architecture, "backbone": backbone, **more}
+
+
+@pytest.fixture
+def networks(tmp_path):
+    """Two architectures; TC's local run is worse than MD's by a fifth."""
+    for letter, text, factor in (("a", network("md"), 1.0), ("b", network("tc"), 0.8)):
+        for name, gain in (("local", 1.0), ("fedavg", 1.1)):
+            values = {("pascal-semseg", "semseg"): 50 * factor * gain, ("nyud-multi", "semseg"): 50 * factor * gain,
+                      ("nyud-multi", "depth"): 0.5}  # fmt: skip
+            write_rounds(tmp_path, name, clients=DUO, values=values, setting=letter * 64, setting_text=text)
+    return tmp_path
+
+
+def test_without_the_flag_each_setting_has_its_own_local(networks):
+    tables = leaderboards(collect([networks]))
+    assert [delta_of(table, "FedAvg").value for table in tables] == pytest.approx([20 / 3, 20 / 3])
+
+
+def test_a_reference_is_the_same_run_for_all_settings(networks):
+    collection = collect([networks])
+    delta = Delta(reference=find_reference(collection, "algo=local,architecture=md"))
+    md, tc = leaderboards(collection, delta=delta)
+    assert delta_of(md, "Local").value == 0
+    assert delta_of(tc, "Local").value == pytest.approx(-40 / 3)
+    assert delta_of(tc, "FedAvg").value == pytest.approx(2 * (0.88 - 1) * 100 / 3)
+    assert any("against Local of duo (architecture md)" in note for note in tc.notes)
+    _, cost = cost_tables(collection, delta=delta)
+    assert delta_of(cost, "FedAvg").value == pytest.approx(-8.0)
+    curves, _, _ = rounds_curves([run for run in collection.runs if run.setting[0] == "b"], delta=delta)
+    assert curves[curves["round"] == 6]["y"].max() == pytest.approx(-8.0)
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("architecture=md", "which method"), ("algo=local", "means 2 different rows"),
+        ("algo=local,architecture=dm", "did you mean 'md'"), ("algo=lokal", "did you mean 'local'"),
+        ("algo=local,archtecture=md", "did you mean 'architecture'"), ("local", "expected key=value"),
+    ],
+)  # fmt: skip
+def test_a_reference_must_be_one_row(networks, text, words):
+    with pytest.raises(UsageError, match=words):
+        find_reference(collect([networks]), text)
+
+
+def test_a_reference_of_another_scenario_leaves_out_what_it_does_not_have(tmp_path):
+    """FedHCA²'s Table 4: NYUD-v2 clients alone, and with a PASCAL-Context client beside them."""
+    alone = {"nyud-multi": DUO["nyud-multi"]}
+    write_run(tmp_path, algorithm="local", scenario="alone", clients=alone, setting="a" * 64)
+    values = {("nyud-multi", "semseg"): 55.0}
+    write_run(tmp_path, algorithm="fedhca2", scenario="both", clients=DUO, values=values, setting="b" * 64)
+    collection = collect([tmp_path])
+    delta = Delta(reference=find_reference(collection, "algo=local,scenario=alone"))
+    (board,) = leaderboards(collection, scenario="both", delta=delta)
+    cell = delta_of(board, "FedHCA²")
+    assert cell.value == pytest.approx(10 / 2)
+    assert "without pascal/semseg/mIoU" in cell.note
+
+
+def test_clients_of_another_scenario_are_not_paired_with_strangers(tmp_path):
+    write_run(tmp_path, algorithm="local", scenario="one", clients={"a": ("nyud", ("depth",))}, setting="a" * 64)
+    write_run(tmp_path, algorithm="local", scenario="two", clients={"b": ("nyud", ("depth",))}, setting="b" * 64)
+    collection = collect([tmp_path])
+    reference = find_reference(collection, "algo=local,scenario=one")
+    (board,) = leaderboards(collection, scenario="two", delta=Delta(over="clients", reference=reference))
+    assert delta_of(board, "Local").note == "no Δm: Local of one has none of these columns"
+
+
+def test_a_reference_that_lacks_seeds_is_its_mean_and_says_so(tmp_path):
+    for seed, value in ((0, 40.0), (1, 60.0)):
+        write_run(tmp_path, algorithm="local", seed=seed, values={("pascal-semseg", "semseg"): value})
+    for seed in (0, 7):
+        write_run(tmp_path, algorithm="fedavg", seed=seed)
+    collection = collect([tmp_path])
+    (board,) = leaderboards(collection, delta=Delta(reference=find_reference(collection, "algo=local")))
+    cell = delta_of(board, "FedAvg")
+    assert cell.value == pytest.approx(0) and cell.n == 2 and cell.interval is None
+    assert "no pairs of seeds" in cell.note
+
+
+def test_one_of_baseline_and_reference(networks, capsys):
+    assert (
+        main(["leaderboard", str(networks), "--baseline", "fedavg", "--reference", "algo=local,architecture=md"]) == 2
+    )
+    assert "give one of them" in capsys.readouterr().err
+
+
+def test_every_command_takes_a_reference(networks, tmp_path, capsys):
+    flags = [str(networks), "--reference", "algo=local,architecture=md"]
+    for verb in (["leaderboard"], ["cost"], ["stats", "--setting", "b"], ["stats", "--rows", "algorithm,architecture"],
+                 ["plot", "rounds", "--setting", "b", "-o", str(tmp_path / "f.png")]):  # fmt: skip
+        assert main([*verb, *flags]) == 0, verb
+        captured = capsys.readouterr()
+        assert "Local of duo (architecture md)" in captured.out + captured.err
+
+
+# -- rows of several settings ------------------------------------------------------------------------------------------
+
+
+def test_rows_of_several_settings_are_headed_by_what_differs(networks, capsys):
+    collection = merge_settings(collect([networks]), parse_axes("algorithm,architecture"))
+    (table,) = leaderboards(collection)
+    assert table.heads == ("Method", "Architecture")
+    assert [row.labels for row in table.rows] == [("Local", "md"), ("FedAvg", "md"), ("Local", "tc"), ("FedAvg", "tc")]
+    # without a reference, each row is compared with the local run of its own setting
+    at = [column.key for column in table.columns].index("delta_m")
+    assert [row.cells[at].value for row in table.rows] == pytest.approx([0, 20 / 3, 0, 20 / 3])
+    assert "2 settings, told apart by the rows" in table.caption
+    flags = ["--rows", "algorithm,architecture", "--reference", "algo=local,architecture=md", "--format", "csv"]
+    assert main(["leaderboard", str(networks), *flags]) == 0
+    records = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [r["architecture"] for r in records] == ["md", "md", "tc", "tc"]
+    assert [float(r["delta_m"]) for r in records] == pytest.approx([0, 20 / 3, -40 / 3, -8.0])
+
+
+def test_settings_that_differ_in_more_stay_apart(networks):
+    write_rounds(networks, "local", clients=DUO, setting="c" * 64, setting_text=network("tc", "swin_tiny"))
+    tables = leaderboards(merge_settings(collect([networks]), ("architecture",)))
+    assert sorted(len(table.rows) for table in tables) == [1, 4]
+    (one,) = leaderboards(merge_settings(collect([networks]), ("architecture", "backbone")))
+    assert len(one.rows) == 5 and one.rows[-1].labels == ("Local", "tc", "swin_tiny")
+
+
+def test_rows_by_number_of_clients_and_by_scenario(tmp_path):
+    more = {**DUO, "nyud-2": ("nyud", ("semseg", "depth"))}
+    for clients, letter, scenario in ((DUO, "a", "st_mt_1"), (more, "b", "st_mt_1_2c")):
+        write_run(tmp_path, algorithm="local", clients=clients, setting=letter * 64, scenario=scenario)
+    (table,) = leaderboards(merge_settings(collect([tmp_path]), ("clients",)))
+    assert [row.labels for row in table.rows] == [("Local", "2"), ("Local", "3")]
+    (table,) = leaderboards(merge_settings(collect([tmp_path]), ("scenario",)))
+    assert [row.labels[1] for row in table.rows] == ["st_mt_1", "st_mt_1_2c"]
+    assert table.title == "st_mt_1, st_mt_1_2c version 1, global test split"
+
+
+def test_other_data_never_share_a_table_even_across_scenarios(tmp_path):
+    write_run(tmp_path, scenario="one", setting="a" * 64)
+    write_run(tmp_path, scenario="two", setting="b" * 64, data_fingerprints={"nyud/test": "another"})
+    with pytest.raises(UsageError, match="saw different nyud/test data"):
+        merge_settings(collect([tmp_path]), ("scenario",))
+
+
+def test_unknown_axes_are_refused_by_name(networks):
+    with pytest.raises(UsageError, match=r"--rows: no value to tell rows apart by 'architektur'; did you mean 'archi"):
+        merge_settings(collect([networks]), ("architektur",))
+    with pytest.raises(UsageError, match="expected names"):
+        parse_axes("algorithm,,backbone")
+
+
+def test_clients_figure_reads_the_same_delta(tmp_path):
+    more = {**DUO, "nyud-2": DUO["nyud-multi"]}
+    for clients, letter in ((DUO, "a"), (more, "b")):
+        write_rounds(tmp_path, "local", clients=clients, setting=letter * 64, values={("nyud-2", "depth"): 1.5})
+        ours = {("nyud-multi", "depth"): 0.25, ("nyud-2", "depth"): 1.75}  # the mean stays
+        write_rounds(tmp_path, "fedavg", clients=clients, setting=letter * 64, values=ours)
+    points = clients_points(collect([tmp_path]).runs).set_index("clients")["delta_m"]
+    assert points[2] == pytest.approx(50 / 3) and points[3] == pytest.approx(0)
+
+
+# -- spread ------------------------------------------------------------------------------------------------------------
+
+
+def test_spread_over_clients(uneven, capsys):
+    (board,) = leaderboards(collect([uneven]), spread="clients")
+    row = next(row for row in board.rows if row.labels == ("Local",))
+    cells = dict(zip((column.key for column in board.columns), row.cells))
+    depth, sal = cells["nyud/depth/RMSE"], cells["pascal/sal/maxF"]
+    assert (depth.value, depth.n) == (pytest.approx(4 / 3), 3)
+    assert depth.std == pytest.approx((1 / 3) ** 0.5)  # of 1, 2, 1
+    assert sal.std is None
+    assert "mean ± standard deviation over clients" in board.caption
+    assert leaderboards(collect([uneven]))[0].rows[0].cells[0].std is None  # one seed
+    assert main(["leaderboard", str(uneven), "--spread", "client"]) == 2
+
+
+# -- blocks of the tests -----------------------------------------------------------------------------------------------
+
+
+def test_alike_clients_are_one_block_on_the_global_images(tmp_path):
+    alike = {f"nyud-multi-{i}": ("nyud", ("semseg", "depth")) for i in (1, 2, 3, 4)}
+    for name, value in (("local", 40.0), ("fedavg", 50.0), ("ditto", 45.0)):
+        values = {(client, "semseg"): value + i for i, client in enumerate(alike)}
+        write_run(tmp_path, algorithm=name, clients=alike, values=values, splits=("global", "personal"))
+    frame = collect([tmp_path]).frame
+    found = analyse(frame)
+    assert len(found.blocks.matrix) == 2
+    assert found.blocks.matrix.loc[("duo", "nyud-multi", "semseg"), "Local"] == 41.5
+    assert any("8 blocks were collapsed to 2" in note for note in found.notes)
+    personal = analyse(frame, split="personal")
+    assert len(personal.blocks.matrix) == 8 and not any("collapsed" in note for note in personal.notes)

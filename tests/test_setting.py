@@ -1,0 +1,74 @@
+"""A setting is one value: what is in it, what is not, and what may differ between rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from fmtlbench.config import resolve, resolve_setting
+from fmtlbench.schema import plain
+from fmtlbench.setting import AXES, NEUTRAL, OWN, Setting, flatten, is_below
+
+
+def setting(algo="local", scenario="st_mt_1", seed=0, **overrides):
+    return resolve(algo, scenario, seed=seed, overrides=overrides).setting()
+
+
+def test_method_and_seed_are_not_in_it_and_neutral_values_neither():
+    assert setting() == setting("fedhca2", seed=3, **{"algo.c": 0.2})
+    assert setting() == setting(**{"data.workers": 4, "checkpoint_every": 7})
+    assert setting().key == setting("fedavg").key
+    assert setting() != setting(**{"train.lr": 0.5}) and setting().key != setting(**{"train.lr": 0.5}).key
+    assert {setting(), setting("fedavg")} == {setting()}
+
+
+def test_every_path_that_is_named_exists():
+    paths = flatten(plain(resolve("local", "st_mt_1")))
+    for parent in (*NEUTRAL, *OWN, *(path for axis in AXES.values() for path in axis[:1])):
+        assert parent == "clients" or any(is_below(path, [parent]) for path in paths), parent
+
+
+def test_rows_may_differ_in_axes_and_in_nothing_else():
+    md = setting(scenario="iid1_sdmt", **{"model.architecture": "md", "model.backbone": "resnet_nano"})
+    tc = setting(scenario="iid1_sdmt", **{"model.architecture": "tc", "model.backbone": "resnet_nano"})
+    assert md != tc and md.apart_from(["architecture"]) == tc.apart_from(["architecture"])
+    assert md.apart_from(["backbone"]) != tc.apart_from(["backbone"])
+    assert (md.value("architecture"), md.value("train.lr")) == ("md", md.values["train.lr"])
+    assert md.value("no.such.path") is None
+
+
+def test_numbers_of_clients_are_an_axis_of_parameters_and_of_larger_scenarios():
+    four, eight = setting(scenario="iid1_sdmt"), setting(scenario="iid1_sdmt", **{"scenario.clients": 8})
+    assert (four.clients, eight.clients) == (4, 8)
+    assert four != eight and four.apart_from(["clients"]) == eight.apart_from(["clients"])
+    once, twice = setting(), setting(scenario="st_mt_1_2c")
+    assert (once.clients, twice.clients) == (6, 12)
+    assert once.apart_from(["clients"]) == twice.apart_from(["clients"])
+    assert once.apart_from(["clients"]) != setting(scenario="st_mt_2").apart_from(["clients"])
+
+
+def test_differences_name_paths_and_both_values():
+    one, other = setting(), setting(**{"train.lr": 0.5, "data.size": {"pascal": [32, 32], "nyud": [64, 64]}})
+    found = one.differences(other)
+    assert found["train.lr"] == (one.values["train.lr"], 0.5)
+    assert found["data.size.pascal"] == ([64, 64], [32, 32]) and set(found) == {"train.lr", "data.size.pascal"}
+    assert one.differences(other, skip=["data", "train"]) == {}
+
+
+def test_a_setting_is_resolved_without_any_method():
+    assert resolve_setting("st_mt_1") == setting("fedavg")
+    half = {"federation.participation": 0.5}  # which local refuses
+    assert resolve_setting("st_mt_1", overrides=half) == setting("fedavg", **half)
+
+
+def test_a_summary_tells_part_of_it():
+    summary = {"scenario": "iid1_sdmt", "preset": "nano", "data": "synth", "rounds": 40, "device": "cpu",
+               "setting_text": {"backbone": "swin_nano", "scenario_parameters": {"clients": 8}}}  # fmt: skip
+    told = Setting.of_summary(summary)
+    assert (told.value("backbone"), told.value("rounds"), told.clients) == ("swin_nano", 40, None)
+    other = Setting.of_summary({**summary, "setting_text": {"backbone": "swin_nano"}})
+    assert told != other and told.apart_from(["clients"]) == other.apart_from(["clients"])
+
+
+@pytest.mark.parametrize("value, expected", [({"a": {"b": 1, "c": [2]}}, {"a.b": 1, "a.c": [2]}), ({}, {})])
+def test_flatten(value, expected):
+    assert flatten(value) == expected

@@ -1,4 +1,4 @@
-"""Δm by one rule in every command: what it averages, how tasks weigh, which runs it is against, and rows of settings."""
+"""Δm by one rule in every command: what it averages, how tasks weigh, what it is against; and rows of settings."""
 
 from __future__ import annotations
 
@@ -176,17 +176,17 @@ def test_a_reference_that_lacks_seeds_is_its_mean_and_says_so(tmp_path):
 
 
 def test_one_of_baseline_and_reference(networks, capsys):
-    assert (
-        main(["leaderboard", str(networks), "--baseline", "fedavg", "--reference", "algo=local,architecture=md"]) == 2
-    )
+    flags = ["--baseline", "fedavg", "--reference", "algo=local,architecture=md"]
+    assert main(["leaderboard", str(networks), *flags]) == 2
     assert "give one of them" in capsys.readouterr().err
 
 
 def test_every_command_takes_a_reference(networks, tmp_path, capsys):
-    flags = [str(networks), "--reference", "algo=local,architecture=md"]
-    for verb in (["leaderboard"], ["cost"], ["stats", "--setting", "b"], ["stats", "--rows", "algorithm,architecture"],
-                 ["plot", "rounds", "--setting", "b", "-o", str(tmp_path / "f.png")]):  # fmt: skip
-        assert main([*verb, *flags]) == 0, verb
+    runs, flags = str(networks), ["--reference", "algo=local,architecture=md"]
+    for argv in (["leaderboard", runs], ["cost", runs], ["stats", runs, "--setting", "b"],
+                 ["stats", runs, "--rows", "algorithm,architecture"],
+                 ["plot", "rounds", runs, "--setting", "b", "-o", str(tmp_path / "f.png")]):  # fmt: skip
+        assert main([*argv, *flags]) == 0, argv
         captured = capsys.readouterr()
         assert "Local of duo (architecture md)" in captured.out + captured.err
 
@@ -256,7 +256,7 @@ def test_clients_figure_reads_the_same_delta(tmp_path):
 # -- spread ------------------------------------------------------------------------------------------------------------
 
 
-def test_spread_over_clients(uneven, capsys):
+def test_spread_over_clients(uneven):
     (board,) = leaderboards(collect([uneven]), spread="clients")
     row = next(row for row in board.rows if row.labels == ("Local",))
     cells = dict(zip((column.key for column in board.columns), row.cells))
@@ -266,7 +266,8 @@ def test_spread_over_clients(uneven, capsys):
     assert sal.std is None
     assert "mean ± standard deviation over clients" in board.caption
     assert leaderboards(collect([uneven]))[0].rows[0].cells[0].std is None  # one seed
-    assert main(["leaderboard", str(uneven), "--spread", "client"]) == 2
+    with pytest.raises(UsageError, match="did you mean 'clients'"):
+        leaderboards(collect([uneven]), spread="client")
 
 
 # -- blocks of the tests -----------------------------------------------------------------------------------------------

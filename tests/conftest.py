@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from golden_files import Folder
 from tiny import SCENARIO, TINY
 
 # Some virtual CPUs announce matrix instructions they do not have (fmtlbench/engine/precision.py): tests avoid them.
@@ -14,15 +15,11 @@ os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 # A test run lasts a second, the energy tracker takes two to start: those that are about energy turn it on.
 os.environ["FMTLBENCH_ENERGY"] = "off"
 
-REFERENCE = Path(__file__).parents[2] / "shared" / "golden"
-
 
 @pytest.fixture(scope="session")
-def reference() -> Path:
-    """Outputs of the public reference implementations, where they are at hand."""
-    if not REFERENCE.is_dir():
-        pytest.skip("the reference vectors are not beside this checkout")
-    return REFERENCE
+def reference() -> Folder:
+    """Outputs of the public reference implementations: `reference / "B_losses" / "losses.npz"` is a path."""
+    return Folder()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from golden_cases import EncoderCase, unconverged
+from golden_files import cases
 
 from fmtlbench.algorithms import ALGORITHMS, _conflict_averse
 from fmtlbench.algorithms.cagrad import CAGrad
@@ -16,6 +17,8 @@ from fmtlbench.exchange import Owner, Party, Round, Rows, TensorSlice
 
 CASES = ["homog4", "hetero6"]
 REGIMES = ["small", "moderate", "large"]
+SIGMA = {"sigma1": 1.0, "sigma10": 10.0, "close": 1.0}  # FedAMP's
+MATFL = {"grouping_k2": "matfl", "naive_avg": "fedper", "single_task": "single_task_fl"}  # its code's names, ours
 
 
 def make(name, parties, **options):
@@ -41,26 +44,24 @@ def same_partition(a, b):
     return len(set(zip(a, b))) == len(set(a)) == len(set(b))
 
 
-@pytest.mark.parametrize("regime", REGIMES)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case, regime", cases("A_aggregation/fmtlrepo_{}_fedavg_{}.npz", CASES, REGIMES))
 def test_fedavg(reference, case, regime):
     for _, _, layout, rnd, expected in rounds(reference, case, "fedavg", regime):
         for name, options in (("fedavg", {"shared": "encoder"}), ("fedper", {})):
             assert_close(make(name, layout.parties, **options).aggregate(rnd), expected)
 
 
-@pytest.mark.parametrize("regime", REGIMES)
-@pytest.mark.parametrize("algo, sigma", [("sigma1", 1.0), ("sigma10", 10.0), ("close", 1.0)])
-@pytest.mark.parametrize("case", CASES)
-def test_fedamp(reference, case, algo, sigma, regime):
+@pytest.mark.parametrize(
+    "case, algo, regime", cases("A_aggregation/fmtlrepo_{}_fedamp_{}_{}.npz", CASES, SIGMA, REGIMES)
+)
+def test_fedamp(reference, case, algo, regime):
     for r, data, layout, rnd, expected in rounds(reference, case, f"fedamp_{algo}", regime):
-        method = make("fedamp", layout.parties, sigma=sigma)
+        method = make("fedamp", layout.parties, sigma=SIGMA[algo])
         assert_close(method.aggregate(rnd), expected)
         np.testing.assert_allclose(method.attention["encoder"], data[f"r{r}_amp_coef"], atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("regime", REGIMES)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case, regime", cases("A_aggregation/fmtlrepo_{}_pcgrad_{}.npz", CASES, REGIMES))
 def test_pcgrad_with_unit_length_updates_and_the_recorded_orders(reference, case, regime):
     for r, data, layout, rnd, expected in rounds(reference, case, "pcgrad", regime):
 
@@ -74,8 +75,7 @@ def test_pcgrad_with_unit_length_updates_and_the_recorded_orders(reference, case
         np.testing.assert_allclose(moved, np.tile(data[f"r{r}_delta_update"], (len(moved), 1)), atol=1e-5)
 
 
-@pytest.mark.parametrize("regime", REGIMES)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case, regime", cases("A_aggregation/fmtlrepo_{}_cagrad_{}.npz", CASES, REGIMES))
 def test_cagrad(reference, monkeypatch, case, regime):
     for r, data, layout, rnd, expected in rounds(reference, case, "cagrad", regime):
         if unconverged(data, r) is None:  # weights agree to 1e-4, and so do the models
@@ -114,8 +114,7 @@ def test_cagrad_reaches_the_certified_optimum(reference, rescale):
     assert compared >= 15
 
 
-@pytest.mark.parametrize("regime", REGIMES)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case, regime", cases("A_aggregation/fmtlrepo_{}_manytask_{}.npz", CASES, REGIMES))
 def test_matfl_clusters_of_fmtl_bench(reference, case, regime):
     for r, data, layout, rnd, expected in rounds(reference, case, "manytask", regime):
         method = make("matfl", layout.parties)
@@ -123,11 +122,9 @@ def test_matfl_clusters_of_fmtl_bench(reference, case, regime):
         assert same_partition(list(method.groups.values()), data[f"r{r}_labels"].tolist())
 
 
-@pytest.mark.parametrize("number", [0, 1, 2])
-@pytest.mark.parametrize(
-    "kind, name", [("grouping_k2", "matfl"), ("naive_avg", "fedper"), ("single_task", "single_task_fl")]
-)
-def test_matfl_code(reference, kind, name, number):
+@pytest.mark.parametrize("kind, number", cases("A_aggregation/matflrepo_{}_set{}.npz", MATFL, range(3)))
+def test_matfl_code(reference, kind, number):
+    name = MATFL[kind]
     folder = reference / "A_aggregation"
     layout = EncoderCase(folder, "matfl")
     data = np.load(folder / f"matflrepo_{kind}_set{number}.npz")

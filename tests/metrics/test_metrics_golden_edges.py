@@ -84,5 +84,9 @@ def test_end_to_end_equals_the_exact_variant(golden, max_dist, route):
     assert result.extras["oisF"] / 100 == pytest.approx(exact["oisF"], abs=1e-6)
     assert result.extras["AP"] / 100 == pytest.approx(exact["AP_seism"], abs=1e-6)
     assert result.extras["threshold"] == pytest.approx(exact["ods_threshold"])
+    assert result.extras["precision"] / 100 == pytest.approx(exact["ods_precision"], abs=1e-6)
+    assert result.extras["recall"] / 100 == pytest.approx(exact["ods_recall"], abs=1e-6)
     for repeat in scores["pybsds_repeats"]:  # the published matcher is random; its spread is 2e-4
         assert result.value / 100 == pytest.approx(repeat["odsF"], abs=1e-3)
+        assert result.extras["oisF"] / 100 == pytest.approx(repeat["oisF"], abs=1e-3)
+        assert result.extras["AP"] / 100 == pytest.approx(repeat["AP_seism"], abs=1e-3)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from golden_files import cases
 
 from fmtlbench.metrics import RMSE, EdgeLoss, EdgeLossPublic, MaxF, MeanAngle, MeanIoU
 
-SETS = [0, 1, 2]
+SETS = cases("C_meters/sal_set{}.npz", range(3))  # every meter has the same sets
 
 
 def feed(meter, file, convert):

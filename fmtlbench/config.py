@@ -15,6 +15,7 @@ from .algorithms import ALGORITHMS, Algorithm
 from .data.catalog import DOMAINS, dataset_for
 from .errors import RefusedError, UsageError, nearest, unknown
 from .exchange import Party
+from .meters import check_metric_options
 from .metrics import METRICS
 from .models.catalog import MAPS, STRIDES, misfit
 from .models.weights import resolved
@@ -128,6 +129,9 @@ class EvaluationConfig:
     every: int = limits(low=1)
     batch_size: int = limits(low=1)
     metrics: dict[str, str] | None = limits(None, doc="another primary metric, by task")
+    metric_options: dict[str, dict[str, Any]] | None = limits(None, doc="by metric, over its and the dataset's own")
+    # The models of a scored round: with the server's reply, as they were sent to it (MaT-FL's code), or each in turn.
+    when: Literal["after_aggregation", "before_aggregation", "both"] = "after_aggregation"
 
 
 @dataclass(frozen=True)
@@ -255,6 +259,10 @@ def resolve(
     config = dataclasses.replace(config, model=resolved(config.model))
     check_scenario(config.scenario, origins, "scenario")
     _cross_check(config, origins)
+    options_of_metrics = check_metric_options(config, origins)
+    config = dataclasses.replace(
+        config, evaluation=dataclasses.replace(config.evaluation, metric_options=options_of_metrics)
+    )
     reason = method.refuses(options, config.scenario, config.federation) or _incongruent(config, method, options)
     if reason:
         raise RefusedError(f"{method.name} on {config.scenario.name}: {reason}")

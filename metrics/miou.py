@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ._base import IGNORE, METRICS, Metric, MetricError, as_tensor, option, require, same_shape, within
 
@@ -24,6 +24,7 @@ class MeanIoU(Metric):
 
     label, unit, higher_is_better = "mIoU", "%", True
     tasks = ("semseg", "human_parts")
+    decided: ClassVar = {"num_classes": "the dataset decides it", "ignore": "255 is to be ignored in every label"}
     description = "mean intersection over union of one confusion matrix over the set"
 
     def __init__(self, *, num_classes: int, absent: str = "skip", ignore: int = IGNORE) -> None:

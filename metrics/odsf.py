@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ._base import METRICS, Metric, MetricError, as_tensor, binary_label, option, require, same_shape, within
 
@@ -41,6 +41,7 @@ class OdsF(Metric):
 
     label, unit, higher_is_better = "odsF", "%", True
     tasks = ("edge",)
+    decided: ClassVar = {"jobs": "moves no number", "gt=labelmap": "the labels here are boundary maps: seism or plain"}
     description = "best boundary F-measure over thresholds (SEISM), exact matching"
 
     def __init__(

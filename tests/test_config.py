@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -101,6 +104,7 @@ def test_numpy_numbers_are_numbers():
         ([], ["algo.weighting=equal"]),  # writing the default
         ([], ["checkpoint_every=5"]),
         ([], ["scenario.description=other words", "scenario.paper=none"]),
+        (["evaluation.metric_options.rmse.max_depth=10"], ["evaluation.metric_options={rmse: {max_depth: 10.0}}"]),
     ],
 )
 def test_equal_configs_have_equal_hashes(one, other):
@@ -114,6 +118,7 @@ def test_equal_configs_have_equal_hashes(one, other):
         "train.local_epochs.nyud=2", "data.test_samples.pascal=7", "data.personal_fraction=0.2", "model.drop_path=0.1",
         "federation.rounds=3", "federation.participation=0.5", "evaluation.every=1", "algo.weighting=samples",
         "scenario.version=2", "scenario.evaluation=[personal]", "scenario.clients.0.count=2",
+        "evaluation.metric_options.miou.absent=zero", "evaluation.batch_size=3", "evaluation.when=both",
     ],
 )  # fmt: skip
 def test_what_decides_a_number_changes_the_hash(change):
@@ -229,6 +234,61 @@ def test_a_wrong_override_is_named(assignment, parts):
     message = complaint(assignment)
     for part in parts:
         assert part in message, message
+
+
+OPTIONS = "evaluation.metric_options"
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        ("mioo.absent=zero", [f"{OPTIONS}.mioo", "no metric 'mioo'; did you mean 'miou'"]),
+        ("miou.absnt=zero", [f"{OPTIONS}.miou.absnt", "did you mean 'absent'"]),
+        ("miou.absent=zer", [f"{OPTIONS}.miou.absent", "'zer'", "'skip', 'zero'"]),
+        ("miou.absent=null", [f"{OPTIONS}.miou.absent", "expected text"]),
+        ("miou.num_classes=3", ["the dataset decides it; options of miou: absent"]),
+        ("miou.ignore=0", ["255 is to be ignored in every label"]),
+        ("miou=zero", [f"{OPTIONS}.miou", "expected a mapping"]),
+        ("merr.zero=1", [f"{OPTIONS}.merr.zero", "expected text, got 1"]),
+        ("rmse.max_depth=0", ["max_depth is 0.0", "more than 0"]),
+        ("odsf.nms=maybe", ["expected true or false"]),
+        ("odsf.jobs=2", ["moves no number; options of odsf: max_dist, nms, gt, thresholds"]),
+        ("odsf.gt=labelmap", ["boundary maps: seism or plain"]),
+        ("maxf.scores=logit", ["'probability', 'sigmoid_of_probability'"]),
+        ("maxf.thresholds=43", ["the nearest is 42"]),
+        ("maxf.thresholds=0", ["the nearest is 1"]),
+        ("edge_loss.positive_weight=0.8", ["would do nothing: edge is scored with odsf", "--set evaluation.metrics"]),
+    ],
+)  # fmt: skip
+def test_a_wrong_option_of_a_metric_is_told_before_anything_is_trained(options, parts):
+    for preset in ("nano", "paper"):
+        message = complaint(f"{OPTIONS}.{options}", preset=preset)
+        assert message.startswith(f"--set {OPTIONS}.{options}: ")
+        for part in parts:
+            assert part in message, message
+
+
+def test_options_that_contradict_each_other_are_refused():
+    message = complaint(f"{OPTIONS}.maxf.lowest=0.6", f"{OPTIONS}.maxf.highest=0.5")
+    assert "no threshold k/20 lies from lowest=0.6 to highest=0.5" in message
+
+
+def test_options_belong_to_the_metric_that_scores():
+    other = "evaluation.metrics.edge=edge_loss"
+    used = configure(other, f"{OPTIONS}.edge_loss.positive_weight=1")
+    assert used.evaluation.metric_options == {"edge_loss": {"positive_weight": 1.0}}
+    assert "edge is scored with edge_loss" in complaint(other, f"{OPTIONS}.odsf.nms=false")
+
+
+def test_checking_options_imports_no_torch():
+    code = """\
+        import sys
+        from fmtlbench.config import resolve
+        for preset in ("nano", "paper", "fmtl-bench", "mat-fl"):
+            resolve("local", "st_mt_1", preset, overrides={"evaluation.metric_options.maxf.thresholds": 9})
+        assert not {"torch", "numba", "scipy", "skimage", "pandas"}.intersection(sys.modules)
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
 
 
 @pytest.mark.parametrize("text", ["a", "=1", "  =1", "train.lr=", "train.lr", "train.lr=[1", "train.lr={a", "x=!y 1"])

@@ -32,6 +32,7 @@ examples:
   fmtlbench evaluate --task edge --dataset nyud --pred out/edge --gt NYUDv2 --jobs 2
   fmtlbench evaluate --task semseg --dataset pascal --pred out --gt PASCALContext --json
   fmtlbench evaluate --task edge --dataset nyud --pred out --gt NYUDv2/edge --no-nms -o scores/
+  fmtlbench evaluate --task sal --dataset pascal --pred out --gt PASCALContext --option lowest=0.2 --option highest=0.9
 """
 
 
@@ -50,7 +51,11 @@ def add(verbs) -> None:
     parser.add_argument("--split", default="val", metavar="NAME", help="id list of the archive (default: val)")
     parser.add_argument("--ids", type=Path, metavar="FILE", help="file of image ids to score instead")
     parser.add_argument("--classes", type=int, metavar="N", help="number of classes, where the dataset does not say")
-    parser.add_argument("--absent", choices=("skip", "zero"), default="skip", help="mIoU: classes that never occur")
+    parser.add_argument(
+        "--option", action="append", default=[], dest="options", metavar="NAME=VALUE",
+        help="an option of the metric, as evaluation.metric_options has it in a run (repeatable)",
+    )  # fmt: skip
+    parser.add_argument("--absent", choices=("skip", "zero"), help="mIoU: classes that never occur (default: skip)")
     parser.add_argument("--no-nms", action="store_true", help="edge: predictions are suppressed already")
     parser.add_argument("--max-dist", type=float, metavar="X", help="edge: tolerance as a fraction of the diagonal")
     parser.add_argument("--edge-gt", choices=("seism", "plain"), help="edge: how boundary maps become label edges")
@@ -90,20 +95,23 @@ def _refuse(problems: list[str]) -> None:
 
 
 def _meter(args: argparse.Namespace, files: Files) -> Metric:
-    from ..metrics import METRICS
+    from ..metrics import METRICS, MetricError
     from ..metrics._folders import layout
 
     known, name = layout(args.dataset), TASKS[args.task].metric
+    given = _given(args, name)
     options: dict = {}
     if name == "miou":
         classes = args.classes or known.classes.get(args.task)
         if not classes:
             raise UsageError(f"--classes: needed, since the layout {args.dataset!r} does not fix it for {args.task}")
-        options = {"num_classes": classes, "absent": args.absent}
+        options = {"num_classes": classes, "absent": args.absent or "skip"}
     elif name == "odsf":
         maps = {path.suffix.lower() for i, path in files.labels.items() if i in set(files.ids)}
         if ".mat" in maps and len(maps) > 1:
             raise UsageError(f"--gt: a mixture of label maps (.mat) and boundary maps in {args.gt}")
+        if ".mat" in maps and "gt" in given:
+            raise UsageError(f"--option gt={given['gt']}: is for boundary maps, and the labels are label maps (.mat)")
         # boundary maps of pascal are drawn already; those of nyud go the way the published scores went
         edges = args.edge_gt or ("seism" if args.dataset == "nyud" else "plain")
         options = {
@@ -112,7 +120,24 @@ def _meter(args: argparse.Namespace, files: Files) -> Metric:
             "gt": "labelmap" if ".mat" in maps else edges,
             "jobs": args.jobs,
         }
-    return METRICS[name](**options)
+    try:
+        return METRICS[name](**{**options, **given})
+    except MetricError as error:
+        raise UsageError(str(error)) from None
+
+
+def _given(args: argparse.Namespace, metric: str) -> dict:
+    """The --option flags, typed; what another flag says too is refused."""
+    from ..config import parse_overrides
+    from ..meters import typed_options
+
+    values = parse_overrides(args.options, "--option", "absent=zero")
+    said = {"absent": args.absent, "nms": args.no_nms or None, "max_dist": args.max_dist, "gt": args.edge_gt}
+    for name in values:
+        if said.get(name) is not None:
+            flag = {"nms": "--no-nms", "max_dist": "--max-dist", "gt": "--edge-gt"}.get(name, f"--{name}")
+            raise UsageError(f"--option {name}: {flag} is given too; give one of them")
+    return typed_options(metric, values, {name: f"--option {name}={value}" for name, value in values.items()})
 
 
 def _score(meter: Metric, files: Files, args: argparse.Namespace) -> list[str]:

@@ -12,25 +12,9 @@ from ..data.batches import test_batches
 from ..data.catalog import DatasetInfo
 from ..data.views import ClientData
 from ..exchange import Party
-from ..metrics import METRICS, Metric
+from ..meters import make_meter
+from ..metrics import Metric
 from ..tasks import TaskSpec
-
-# A match may lie this many pixels away at least: on tiny images the papers' fraction of the diagonal is less than one
-# pixel, and nothing but the very same pixel would count. No effect at the papers' sizes (5.4 and 8.0 pixels).
-MIN_EDGE_PIXELS = 1.5
-
-
-def make_meter(spec: TaskSpec, info: DatasetInfo, size: tuple[int, int]) -> Metric:
-    """The task's primary metric, set up for a dataset and an image size."""
-    name = spec.metric
-    options = dict(info.metric_options.get(name, {}))
-    if name == "miou":
-        options["num_classes"] = info.classes[spec.name]
-    if name.startswith("edge_loss"):
-        options["positive_weight"] = spec.loss_options["positive"]
-    if "max_dist" in options:
-        options["max_dist"] = max(options["max_dist"], MIN_EDGE_PIXELS / math.hypot(*size))
-    return METRICS[name](**options)
 
 
 @torch.no_grad()

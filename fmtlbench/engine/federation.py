@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -16,7 +17,7 @@ from ..errors import FmtlbenchError
 from ..exchange import Round, Rows
 from ..schema import build
 from ..seeds import stream
-from .client import Client
+from .client import Client, TrainReport
 from .executor import SerialExecutor
 from .ledger import Ledger
 from .trees import to_device
@@ -26,6 +27,17 @@ def make_algorithm(config: RunConfig, members: list) -> Algorithm:
     """The configured method with its options."""
     chosen = ALGORITHMS.resolve(config.algorithm.file or config.algorithm.name)
     return chosen(build(chosen.Params, config.algorithm.options, {}, "algo"), members)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A round half-way: its clients have trained and sent nothing yet."""
+
+    index: int
+    kinds: tuple[str, ...]  # that travel in it
+    present: list[int]
+    before: dict[str, torch.Tensor]  # what the clients started from, by kind
+    reports: list[TrainReport]
 
 
 class Federation:
@@ -55,10 +67,11 @@ class Federation:
         return sorted(rng.choice(count, size=max(1, round(share * count)), replace=False).tolist())
 
     def round(self, index: int, on_step: Callable | None = None, describe: bool = False) -> dict[str, Any]:
-        """Run round `index`; returns its row for metrics.jsonl, without scores. Absent clients keep their models.
+        """Run round `index`; returns its row for metrics.jsonl, without scores. Absent clients keep their models."""
+        return self.exchange(self.train(index, on_step), describe)
 
-        `describe` adds the inner products of the clients' updates, from which they can be drawn.
-        """
+    def train(self, index: int, on_step: Callable | None = None) -> Trained:
+        """The first half of round `index`: local training."""
         self.clock.start()
         self.ledger = Ledger(self.algorithm.billed_copies())
         kinds, present = self.algorithm.shared(index), self.present(index)
@@ -66,21 +79,29 @@ class Federation:
         before = self._gather(present, kinds)
         with self.clock.phase("train"):
             reports = self.executor.call(present, "train", index, kinds, on_step)
+        return Trained(index, kinds, present, before, reports)
+
+    def exchange(self, trained: Trained, describe: bool = False) -> dict[str, Any]:
+        """The second half: upload, the server's step, download; returns the round's row, without scores.
+
+        `describe` adds the inner products of the clients' updates, from which they can be drawn.
+        """
+        kinds, present = trained.kinds, trained.present
         with self.clock.phase("upload"):
             after = self._gather(present, kinds)
-            rows = {kind: self._rows(present, kind, before[kind], after[kind]) for kind in kinds}
+            rows = {kind: self._rows(present, kind, trained.before[kind], after[kind]) for kind in kinds}
             self._book("up", rows, after)
         with self.clock.phase("aggregate"), torch.no_grad():
-            new = self.algorithm.aggregate(Round(index, tuple(self.parties), **rows)) if kinds else {}
+            new = self.algorithm.aggregate(Round(trained.index, tuple(self.parties), **rows)) if kinds else {}
         with self.clock.phase("download"):
             self._scatter(rows, new)
             self._remember(new, present)
         ids = [self.parties[i].id for i in present]
         return {
-            "round": index + 1,
+            "round": trained.index + 1,
             **({"present": ids} if len(present) < len(self.parties) else {}),
-            "losses": {name: r.losses for name, r in zip(ids, reports)},
-            "grad_norm": {name: r.grad_norm for name, r in zip(ids, reports)},
+            "losses": {name: r.losses for name, r in zip(ids, trained.reports)},
+            "grad_norm": {name: r.grad_norm for name, r in zip(ids, trained.reports)},
             "bytes_up": self.ledger.total("up"),
             "bytes_down": self.ledger.total("down"),
             "ledger": self.ledger.clients,
@@ -103,6 +124,7 @@ class Federation:
                 self.ledger.book(self.parties[owner.client].id, direction, kind, [row])
 
     def evaluate(self, index: int) -> list[dict[str, Any]]:
+        """Every client's scores as its model is now: after round `index`, or between its halves."""
         with self.clock.phase("evaluate"):
             everybody = self.executor.call(range(len(self.parties)), "evaluate", index)
         return [record for records in everybody for record in records]

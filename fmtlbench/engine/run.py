@@ -126,11 +126,16 @@ def _one_round(store: RunStore, federation: Federation, index: int, progress: Qu
     config = store.config
     last = index + 1 == config.federation.rounds
     scored = last or (index + 1) % config.evaluation.every == 0
-    row = federation.round(index, progress.step, describe=scored)
+    when = config.evaluation.when if scored else None
+    trained = federation.train(index, progress.step)
+    before = federation.evaluate(index) if when in ("before_aggregation", "both") else None
+    row = federation.exchange(trained, describe=scored)
     if notes := federation.algorithm.notes():
         row["notes"] = notes
     if scored:
-        row["scores"] = federation.evaluate(index)
+        row["scores"] = before if when == "before_aggregation" else federation.evaluate(index)
+    if when == "both":
+        row["scores_before"] = before
     timing = meter.row({"round": index + 1, **federation.timing()})
     store.append(row, timing)
     if last or (index + 1) % config.checkpoint_every == 0:
@@ -146,10 +151,10 @@ def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str
     """summary.json holds what the config decides, cost.json what it took."""
     tail = meter.tail()  # what follows is reckoning, not the run's
     config, rows = store.config, store.rows()
-    scores = rows[-1]["scores"]
+    scores, before = rows[-1]["scores"], rows[-1].get("scores_before", [])
     clients = {client.party.id: client for client in federation.clients}
     trivial: dict[tuple, float | None] = {}
-    for record in scores:
+    for record in scores + before:
         if record["primary"]:
             client = clients[record["client"]]
             view = client.data.tests[record["split"]]
@@ -182,6 +187,7 @@ def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str
             "participation": config.federation.participation,
             "size": {domain: list(size) for domain, size in config.data.size.items()},
             "scenario_parameters": dict(config.scenario.parameters),
+            **({"when": when} if (when := config.evaluation.when) != "after_aggregation" else {}),
         },
         "numerics": config.numerics,
         "versions": versions(),
@@ -194,6 +200,7 @@ def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str
         "bytes_up": sum(row["bytes_up"] for row in rows),
         "bytes_down": sum(row["bytes_down"] for row in rows),
         "scores": scores,
+        **({"scores_before": before} if before else {}),
     }  # fmt: skip
     sizes = {"parameters": parameters_of(federation.clients), "flops": flops_of(federation.clients)}
     traffic = summary["bytes_up"], summary["bytes_down"]

@@ -85,6 +85,10 @@ class StoredRun:
             progress.note(
                 f"{self.folder} is unfinished: predictions are those after round {self.done} of {self.rounds}"
             )
+        if self.config.evaluation.when == "before_aggregation":
+            progress.note(
+                f"{self.folder} was scored before the server's step (evaluation.when): predictions are those after it"
+            )
 
     def view(self, party: Party, split: str) -> View:
         """The images a client is judged on."""

@@ -17,10 +17,9 @@ from torch import Tensor
 from ..data.batches import test_batches
 from ..data.catalog import DatasetInfo
 from ..data.views import View
+from ..meters import make_meter
 from ..metrics import Metric
-from ..metrics.rmse import MAX_DEPTH
 from ..tasks import IGNORE, TaskSpec
-from .evaluate import make_meter
 
 CPU = torch.device("cpu")
 DIRECTIONS = 4_000_000  # from this many pixels on, every k-th decides the candidate direction
@@ -33,10 +32,11 @@ def best_constant(
     if spec.metric not in _CHOICES:
         return None  # a metric of somebody's own
     labels = partial(_labels, spec.name, view, batch_size, workers)
-    choice = _CHOICES[spec.metric](spec, len(view) * math.prod(view.dataset.size))
+    size = view.dataset.size
+    choice = _CHOICES[spec.metric](make_meter(spec, info, size), len(view) * math.prod(size))
     for batch in labels() if choice.looks else ():
         choice.look(batch)
-    meters = [(make_meter(spec, info, view.dataset.size), constant) for constant in choice.candidates()]
+    meters = [(make_meter(spec, info, size), constant) for constant in choice.candidates()]
     for batch in labels() if meters else ():
         for meter, constant in meters:
             _update(meter, constant, batch)
@@ -62,8 +62,9 @@ class Full:
 
     looks = False
 
-    def __init__(self, spec: TaskSpec, pixels: int) -> None:
-        self.spec, self.pixels = spec, pixels
+    def __init__(self, meter: Metric, pixels: int) -> None:
+        """`meter` has the options that the candidates depend on; it is not fed."""
+        self.meter, self.pixels = meter, pixels
 
     def look(self, labels: Tensor) -> None:
         """Add a batch of labels to the sums."""
@@ -90,7 +91,7 @@ class MeanDepth(Full):
     looks, total, count = True, 0.0, 0
 
     def look(self, labels):
-        valid = labels[(labels > 0) & (labels < MAX_DEPTH)]  # leaves out 255 too
+        valid = labels[(labels > 0) & (labels < self.meter.max_depth)]  # leaves out 255 too
         self.total += valid.double().sum().item()
         self.count += len(valid)
 
@@ -111,10 +112,10 @@ class EdgeLogit(Full):
         self.others += int((labels == 0).sum())
 
     def candidates(self):
-        w = self.spec.loss_options["positive"]
+        w = self.meter.positive_weight
         odds = w * self.edges / max((1 - w) * self.others, 1e-9)
         x = min(max(math.log(max(odds, 1e-9)), -20.0), 20.0)
-        if self.spec.metric == "edge_loss_public":
+        if self.meter.name == "edge_loss_public":
             x = min(max(x, 1e-6), 1 - 1e-6)
             x = math.log(x / (1 - x))
         return [torch.tensor(x)]
@@ -125,8 +126,8 @@ class Direction(Full):
 
     looks = True
 
-    def __init__(self, spec, pixels):
-        super().__init__(spec, pixels)
+    def __init__(self, meter, pixels):
+        super().__init__(meter, pixels)
         self.every, self.parts = max(1, pixels // DIRECTIONS), []
 
     def look(self, labels):
@@ -135,8 +136,8 @@ class Direction(Full):
 
     def candidates(self):
         vectors = np.concatenate(self.parts).astype(np.float64)
-        if not len(vectors):
-            return []
+        if not len(vectors):  # zero-length labels, which score 90° whatever is said if they count
+            return [torch.tensor([0.0, 0.0, 1.0])]
         mean = _unit(vectors.mean(0))
         median = mean
         for _ in range(50):

@@ -202,7 +202,7 @@ def test_one_direction_everywhere_costs_nothing():
 def test_the_best_edge_logit_beats_a_grid_of_others(metric, weight):
     labels = np.zeros((3, 8, 9), np.uint8)
     labels[:, :, 4], labels[0, 0, 0] = 1, 255
-    spec = replace(TASKS["edge"], metric=metric, loss_options={"positive": weight})
+    spec = replace(TASKS["edge"], metric=metric, metric_options={"positive_weight": weight})
     view, info = View(Labels("edge", labels), np.arange(3)), dataset_for("nyud", "synth")
     found = best_constant(spec, info, view, 2)
     for logit in np.linspace(-9, 9, 181):

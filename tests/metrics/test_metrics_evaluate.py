@@ -242,6 +242,71 @@ def test_usage_mistakes(nyud, options, message):
         run("--pred", pred, "--gt", root, *options)
 
 
+def test_options_of_the_metric(nyud, capsys):
+    """A class in neither counts as 0 when asked to; the short flag and --option say the same."""
+    root, pred = nyud
+    for i in IDS:  # classes 0 and 1 of 40
+        png(root / "segmentation" / f"{i}.png", np.full(SIZE, 1, np.uint8))
+        png(pred / "semseg" / f"{i}.png", np.full(SIZE, 0, np.uint8))
+    where = ("--task", "semseg", "--dataset", "nyud", "--pred", pred, "--gt", root)
+    assert score(capsys, *where)["value"] == 100
+    for flags in (("--option", "absent=zero"), ("--absent", "zero")):
+        record = score(capsys, *where, *flags)
+        assert record["value"] == pytest.approx(100 / 40) and record["options"]["absent"] == "zero"
+    edges = ("--task", "edge", "--dataset", "nyud", "--pred", pred, "--gt", root)
+    record = score(capsys, *edges, "--option", "nms=false", "--option", "gt=plain", "--option", "max_dist=0.02")
+    assert record["value"] == pytest.approx(100)
+    assert record["options"] == {"max_dist": 0.02, "nms": False, "gt": "plain", "thresholds": 99}
+
+
+@pytest.mark.parametrize(
+    ("task", "flags", "message"),
+    [
+        ("semseg", ("--option", "absnt=zero"), "--option absnt=zero: absnt: unknown key.*did you mean 'absent'"),
+        ("semseg", ("--option", "absent=zer"), "'zer', expected one of 'skip', 'zero'"),
+        ("semseg", ("--option", "absent"), "--option absent: expected key=value, for example absent=zero"),
+        ("semseg", ("--option", "num_classes=3"), "num_classes: the dataset decides it"),
+        ("semseg", ("--option", "absent=zero", "--absent", "skip"), "--absent is given too"),
+        ("edge", ("--option", "nms=false", "--no-nms"), "--no-nms is given too"),
+        ("edge", ("--option", "gt=labelmap"), "boundary maps"),
+        ("normals", ("--option", "zero=skp"), "expected one of 'skip', 'count'"),
+    ],
+)
+def test_wrong_options_of_the_metric(nyud, task, flags, message):
+    root, pred = nyud
+    with pytest.raises(UsageError, match=message):
+        run("--task", task, "--dataset", "nyud", "--pred", pred, "--gt", root, *flags)
+
+
+def test_the_golden_vectors_as_files(golden, capsys, tmp_path):
+    """`--option` gives the public meters' scores, FedHCA²'s and FMTL-Bench's."""
+
+    def written(name, task, scale):
+        file = golden(f"C_meters/{name}_set0.npz")
+        images = [(p, g) for b in range(3) for p, g in zip(file[f"b{b}_pred"], file[f"b{b}_gt"])]
+        for i, (p, g) in enumerate(images):
+            npy(tmp_path / name / "pred" / task / f"{i}.npy", p / np.float32(scale) if scale > 1 else p)
+            npy(tmp_path / name / "gt" / f"{i}.npy", g.astype(np.uint8))
+        return (
+            "--task",
+            task,
+            "--dataset",
+            "plain",
+            "--pred",
+            tmp_path / name / "pred",
+            "--gt",
+            tmp_path / name / "gt",
+        )
+
+    ours, theirs = golden("C_meters/scores_fedhca2.json"), golden("C_meters/scores_fmtl.json")
+    record = score(capsys, *written("semseg_pascalcontext", "semseg", 1), "--classes", "21", "--option", "absent=zero")
+    assert record["value"] == pytest.approx(ours["semseg_pascalcontext_set0"]["mIoU"], abs=1e-6)
+    sal = written("sal", "sal", 255)
+    assert score(capsys, *sal)["value"] == pytest.approx(ours["sal_set0"]["maxF"], abs=1e-3)
+    record = score(capsys, *sal, "--option", "scores=sigmoid_of_probability")
+    assert record["value"] == pytest.approx(theirs["sal_set0"]["maxF"], abs=1e-3)
+
+
 def test_an_id_listed_twice_is_refused(nyud):
     root, pred = nyud
     (root / "gt_sets" / "val.txt").write_text("0007\n0012\n0007\n")

@@ -5,19 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from golden_files import cases
+from golden_meters import feed
 
 from fmtlbench.metrics import RMSE, EdgeLoss, EdgeLossPublic, MaxF, MeanAngle, MeanIoU
 
 SETS = cases("C_meters/sal_set{}.npz", range(3))  # every meter has the same sets
-
-
-def feed(meter, file, convert):
-    batch = 0
-    while f"b{batch}_pred" in file.files:
-        meter.update(*convert(file[f"b{batch}_pred"], file[f"b{batch}_gt"]))
-        batch += 1
-    assert batch
-    return meter
 
 
 @pytest.mark.parametrize("number", SETS)

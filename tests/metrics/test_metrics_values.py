@@ -9,7 +9,9 @@ import pytest
 import torch
 
 from fmtlbench.metrics import RMSE, EdgeLoss, EdgeLossPublic, MaxF, MeanAngle, MeanIoU, MetricError, delta_m
-from fmtlbench.metrics.maxf import FINE, STEPS
+from fmtlbench.metrics.maxf import levels
+
+STEPS = 20
 
 
 def test_miou_by_hand_with_an_absent_class():
@@ -34,12 +36,14 @@ def test_miou_takes_every_integer_dtype(dtype):
     assert meter.compute() == reference.compute()
 
 
-def test_maxf_levels_split_exactly_at_the_thresholds():
+@pytest.mark.parametrize("steps", [STEPS, 2, 10, 50, 100, 256])
+def test_maxf_levels_split_exactly_at_the_thresholds(steps):
     """The multiplication trick agrees with p ≥ t at every threshold and at the float32 just below it."""
-    for k in range(1, STEPS):
-        t = np.float32(k / STEPS)
-        assert int(t * np.float32(FINE)) >= k * FINE // STEPS
-        assert int(np.nextafter(t, np.float32(0)) * np.float32(FINE)) < k * FINE // STEPS
+    fine = levels(steps - 1)
+    for k in range(1, steps):
+        t = torch.tensor(k / steps)
+        assert (t * fine).int() >= k * fine // steps
+        assert (torch.nextafter(t, torch.tensor(0.0)) * fine).int() < k * fine // steps
 
 
 def test_maxf_equals_a_loop_over_thresholds():

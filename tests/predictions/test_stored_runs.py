@@ -51,6 +51,13 @@ def result(tmp_path_factory):
     return fmtlbench.run("fedavg", folder / "all.yml", rounds=2, out=folder / "runs", device="cpu", **settings)
 
 
+def test_a_run_scored_before_the_servers_step_says_that_its_predictions_are_not_those_models(tmp_path, scenario_file):
+    given = {"rounds": 1, "out": tmp_path / "runs", "device": "cpu", **TINY, "evaluation.when": "before_aggregation"}
+    run, notes = fmtlbench.run("fedavg", scenario_file, **given), Notes()
+    StoredRun(run.folder).open(None, CPU, notes)
+    assert any("was scored before the server's step" in said for said in notes.said)
+
+
 @pytest.fixture
 def copy(result, tmp_path) -> Path:
     """A run folder to damage."""

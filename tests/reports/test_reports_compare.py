@@ -111,6 +111,26 @@ def test_rows_follow_the_network_and_scales_are_the_paper_s(tmp_path):
     assert "architecture" not in table.title
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({}, ""),
+        (
+            {"evaluation.metric_options.miou.absent": "skip"},
+            "metric_options.miou.absent skip (preset: zero)",
+        ),
+        ({"evaluation.metric_options.odsf.nms": False}, "evaluation.metric_options.odsf.nms False (preset: None)"),
+        ({"evaluation.metric_options": None}, "evaluation.metric_options.miou.absent None (preset: zero)"),
+        ({"evaluation.when": "before_aggregation"}, "evaluation.when before_aggregation (preset: after_aggregation)"),
+    ],
+)
+def test_other_options_of_metrics_are_another_setting(tmp_path, change, said):
+    paper_run(tmp_path, "fedhca2", "FedHCA2", change)
+    (table,) = compare(collect([tmp_path]), NAME)
+    assert said in table.title
+    assert ("evaluation." in table.title) is bool(said)
+
+
 def test_only_rows_of_the_own_network_are_shown_and_nano_stands_for_its_family(tmp_path):
     clients = {"nyud-multi": ("nyud", ("semseg", "depth"))}
     for number, (architecture, backbone) in enumerate((("md", "resnet_nano"), ("tc", "swin_nano"))):

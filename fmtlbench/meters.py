@@ -1,0 +1,102 @@
+"""Which meter scores a task: the metric's own defaults, what the dataset says of it, and the options of the config.
+
+No torch here: a config's options are checked when it is resolved.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+import typing
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from .data.catalog import DATASETS, DatasetInfo
+from .errors import RefusedError, UsageError, unknown
+from .metrics import METRICS, Metric, MetricError
+from .schema import build, locate
+from .tasks import TASKS, TaskSpec
+
+if TYPE_CHECKING:
+    from .config import RunConfig
+
+# A match may lie this many pixels away at least: on tiny images the papers' fraction of the diagonal is less than one
+# pixel, and nothing but the very same pixel would count. No effect at the papers' sizes (5.4 and 8.0 pixels).
+MIN_EDGE_PIXELS = 1.5
+KEY = "evaluation.metric_options"
+
+
+def make_meter(spec: TaskSpec, info: DatasetInfo, size: tuple[int, int]) -> Metric:
+    """The task's primary metric, set up for a dataset and an image size."""
+    options = dict(info.metric_options.get(spec.metric, {}))
+    if "max_dist" in options:
+        options["max_dist"] = max(options["max_dist"], MIN_EDGE_PIXELS / math.hypot(*size))
+    if spec.metric == "miou":
+        options["num_classes"] = info.classes[spec.name]
+    return METRICS[spec.metric](**{**options, **spec.metric_options})
+
+
+def typed_options(name: str, given: Mapping[str, Any], origins: Mapping[str, str], path: str = "") -> dict[str, Any]:
+    """Options somebody wrote for the metric `name`, with the types it declares; others than its own are refused."""
+    metric = METRICS[name]
+    offered = _declared(metric)
+    for key, value in given.items():
+        reason = metric.decided.get(key) or metric.decided.get(f"{key}={value}")
+        if reason:
+            where = f"{path}.{key}" if path else key
+            choice = f"; options of {name}: {', '.join(offered) or 'none'}" if key in metric.decided else ""
+            raise UsageError(": ".join(part for part in (locate(where, origins), where, reason + choice) if part))
+    fields = [(key, hint, dataclasses.field(default=None)) for key, hint in offered.items()]
+    typed = build(dataclasses.make_dataclass("Options", fields), given, origins, path)
+    return {key: getattr(typed, key) for key in given}
+
+
+def _declared(metric: type[Metric]) -> dict[str, Any]:
+    """The keyword arguments of a metric that a config may give, with their types."""
+    try:
+        hints = typing.get_type_hints(metric.__init__)
+    except NameError:  # somebody's annotation that only a type checker can read
+        hints = {}
+    named = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = [p.name for p in inspect.signature(metric).parameters.values() if p.kind in named]
+    return {name: hints.get(name, Any) for name in parameters if name not in metric.decided}
+
+
+def check_metric_options(config: RunConfig, origins: Mapping[str, str]) -> dict[str, dict[str, Any]] | None:
+    """The config's options by metric, typed; a run would refuse the others only after its first training."""
+    given = config.evaluation.metric_options
+    if given is None:
+        return None
+    used = {task: spec.metric for task, spec in TASKS.items()} | (config.evaluation.metrics or {})
+    typed = {}
+    for name, options in given.items():
+        path = f"{KEY}.{name}"
+        if name not in METRICS:
+            raise unknown("metric", name, METRICS, f"{locate(path, origins) or config.preset}: {path}")
+        typed[name] = typed_options(name, options, origins, path)
+        for key, value in typed[name].items():  # one by one, so that the message can say where it was written
+            _try(config, name, {key: value}, f"{path}.{key}", origins)
+        _try(config, name, typed[name], path, origins)
+        if name not in used.values() and _by_flag(path, options, origins):
+            tasks = [task for task in METRICS[name].tasks if task in used]
+            now = ", ".join(f"{task} is scored with {used[task]}" for task in tasks)
+            wanted = " ".join(f"--set evaluation.metrics.{task}={name}" for task in tasks)
+            raise RefusedError(f"{_by_flag(path, options, origins)}: {path}: would do nothing: {now}; add {wanted}")
+    return typed
+
+
+def _try(config: RunConfig, name: str, options: dict[str, Any], path: str, origins: Mapping[str, str]) -> None:
+    for info in DATASETS.values():
+        size = config.data.size.get(info.domain) or next(iter(config.data.size.values()))
+        for task in set(info.tasks).intersection(METRICS[name].tasks):
+            try:
+                make_meter(dataclasses.replace(TASKS[task], metric=name, metric_options=options), info, size)
+            except MetricError as error:
+                raise UsageError(f"{locate(path, origins) or config.preset}: {path}: {error}") from None
+
+
+def _by_flag(path: str, options: Mapping[str, Any], origins: Mapping[str, str]) -> str | None:
+    """The flag that gave one of the options, if one did: what a preset says of a metric may lie idle."""
+    written = [locate(f"{path}.{key}", origins) for key in options]
+    return next((where for where in written if where.startswith("--set")), None)

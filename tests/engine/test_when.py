@@ -1,0 +1,141 @@
+"""Scores before the server's step, after it, or both: which models they are of, and that the run itself is the same."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import signal
+
+import pytest
+import torch
+from interrupt import after, die
+from tiny import TINY
+
+import fmtlbench
+from fmtlbench.config import resolve
+from fmtlbench.data.open import open_datasets
+from fmtlbench.data.views import client_data
+from fmtlbench.engine import federation
+from fmtlbench.engine.federation import Federation
+from fmtlbench.errors import UsageError
+from fmtlbench.progress import Quiet
+
+TWINS = """\
+description: three alike clients
+paper: none
+version: 1
+clients:
+  - {dataset: nyud, tasks: [depth], count: 3}
+"""
+SMALL = {**TINY, "data.size": {"pascal": [32, 32], "nyud": [32, 32]}, "evaluation.every": 1}
+
+
+@pytest.fixture
+def twins(tmp_path):
+    path = tmp_path / "twins.yml"
+    path.write_text(TWINS)
+
+    def run(algo, when=None, **given):
+        chosen = {"evaluation.when": when} if when else {}
+        arguments = {"rounds": 2, "out": tmp_path / "runs", "device": "cpu", **SMALL, **chosen, **given}
+        return fmtlbench.run(algo, str(path), **arguments)
+
+    return run
+
+
+def rows(result):
+    return [json.loads(line) for line in (result.folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def values(records, split="global"):
+    return [record["value"] for record in records if record["split"] == split and record["primary"]]
+
+
+def test_without_a_server_before_and_after_are_the_same(twins):
+    for row in rows(twins("local", "both")):
+        assert row["scores"] == row["scores_before"]
+
+
+def test_before_are_the_clients_models_and_after_the_servers(twins):
+    """Of alike clients that exchange whole models, without running statistics, which would stay at home."""
+    whole = {"federation.exchange": "models", "model.architecture": "md", "data.size": {"nyud": [32, 64]}}
+    result = twins("fedavg", "both", **whole)
+    for row in rows(result):
+        assert len(set(values(row["scores"]))) == 1
+        assert len(set(values(row["scores_before"]))) == 3
+    summed_up, last = result.summary["scores_before"], rows(result)[-1]["scores_before"]
+    assert [r["value"] for r in summed_up] == [r["value"] for r in last]
+    assert [r["trivial"] for r in summed_up if r["primary"]] == [r["trivial"] for r in result.scores]
+
+
+@pytest.mark.parametrize("algo", ["fedhca2", "ditto", "fedbabu"])
+def test_the_three_choices_tell_of_one_and_the_same_run(twins, algo):
+    """Scoring between the halves of a round, with fine-tuning and second tracks too, leaves no trace."""
+    results = {when: twins(algo, when) for when in ("after_aggregation", "before_aggregation", "both")}
+    after, before, both = map(rows, results.values())
+    assert [row["scores"] for row in both] == [row["scores"] for row in after]
+    assert [row["scores_before"] for row in both] == [row["scores"] for row in before]
+    assert not any("scores_before" in row for row in after + before)
+    apart = ("scores", "scores_before")
+    rest = [[{k: v for k, v in row.items() if k not in apart} for row in told] for told in (after, before, both)]
+    assert rest[0] == rest[1] == rest[2]
+    assert after == rows(twins(algo))  # the default
+
+
+def test_the_setting_is_another_one_and_says_so(twins):
+    results = [twins("local", when) for when in (None, "before_aggregation", "both")]
+    assert len({result.summary["setting"] for result in results}) == 3
+    assert [result.summary["setting_text"].get("when") for result in results] == [None, "before_aggregation", "both"]
+    assert ["scores_before" in result.summary for result in results] == [False, False, True]
+
+
+def test_absent_clients_are_scored_as_they_are(twins):
+    told = rows(twins("fedavg", "both", **{"federation.participation": 0.67, "rounds": 3}))
+    absent = [({"nyud-depth-1", "nyud-depth-2", "nyud-depth-3"} - set(row["present"])).pop() for row in told]
+    for row, client in zip(told, absent):
+        before, now = ([r["value"] for r in row[key] if r["client"] == client] for key in ("scores_before", "scores"))
+        assert before == now
+
+
+def test_the_scored_models_are_those_of_the_round(tmp_path):
+    """`before` is what the executor's clients hold between training and download."""
+    (tmp_path / "twins.yml").write_text(TWINS)
+    config = resolve("fedavg", str(tmp_path / "twins.yml"), overrides={**SMALL, "federation.rounds": 1})
+    fed = Federation(config, client_data(config, open_datasets(config, None, Quiet())), torch.device("cpu"))
+    start = [client.main.flat.vector.clone() for client in fed.clients]
+    trained = fed.train(0)
+    own = [client.main.flat.vector.clone() for client in fed.clients]
+    assert not any(torch.equal(a, b) for a, b in zip(start, own))
+    fed.evaluate(0)
+    assert all(torch.equal(client.main.flat.vector, vector) for client, vector in zip(fed.clients, own))
+    fed.exchange(trained)
+    encoders = [client.main.flat.rows("encoder")[0] for client in fed.clients]
+    assert torch.equal(encoders[0], encoders[1]) and not torch.equal(own[0], fed.clients[0].main.flat.vector)
+    seconds = fed.timing()["seconds"]
+    assert seconds["evaluate"] > 0 and set(seconds) >= {"upload", "aggregate", "download"}
+
+
+@pytest.mark.parametrize("call", [1, 4])  # before and after the server's step
+def test_killed_while_scoring_and_resumed_equals_uninterrupted(twins, tmp_path, call):
+    def doomed():
+        federation.Federation.evaluate = after(call, federation.Federation.evaluate, die)
+        twins("fedavg", "both", out=tmp_path / "killed")
+
+    child = multiprocessing.get_context("fork").Process(target=doomed)
+    child.start()
+    child.join(120)
+    assert child.exitcode == -signal.SIGKILL
+    resumed, whole = (twins("fedavg", "both", out=tmp_path / folder) for folder in ("killed", "whole"))
+    for name in ("metrics.jsonl", "summary.json"):
+        assert (resumed.folder / name).read_bytes() == (whole.folder / name).read_bytes()
+
+
+def test_another_word_is_refused():
+    with pytest.raises(UsageError, match=r"evaluation\.when: expected one of after_.*, before_.*, both, got 'during'"):
+        resolve("local", "st_mt_1", overrides={"evaluation.when": "during"})
+
+
+def test_the_mat_fl_preset_scores_before():
+    assert resolve("matfl", "matfl_pascal5", "mat-fl").evaluation.when == "before_aggregation"
+    for preset in ("nano", "paper", "fmtl-bench"):
+        assert resolve("local", "st_mt_1", preset).evaluation.when == "after_aggregation"

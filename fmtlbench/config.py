@@ -108,7 +108,7 @@ class TrainConfig:
     warmup_lr: float = limits(0.0, low=0)
     min_lr: float = limits(0.0, low=0)
     augment: tuple[Literal["flip", "scale", "crop", "photometric"], ...] = ()
-    loss_weights: dict[str, float] | None = limits(None, low=0, doc="overrides the papers' weights, by task")
+    loss_weights: dict[str, float] | None = limits(None, low=0, doc="overrides FedHCA²'s weights, by task")
     amp: Literal["none", "bf16", "fp16"] = "none"
     betas: tuple[float, float] = limits((0.9, 0.999), low=0, below=1)
     amsgrad: bool = False

@@ -91,7 +91,7 @@ def _table(
     notes += [f"{label} {a.why}: {a.reason}" for label, a in absent.items() if label in known - measured.keys()]
     extra = sorted(set(measured) - known)
     notes += [f"not in the paper's table: {_list(extra)}"] if extra else []
-    notes += published.entry.get("notes", ())
+    notes += published.notes
     same = f"{published.title}: measured beside published"
     title = f"not the same setting: {', '.join(unlike)}" if unlike else same
     caption = f"published: {published.source} · measured: {runs[0].summary['scenario']}, {describe(runs)}"

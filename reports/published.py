@@ -80,8 +80,20 @@ class Published:
 
     def label(self, row: Mapping[str, str]) -> str:
         """The method of a row as our runs are labelled."""
+        for special in self.entry.get("row_labels", ()):
+            if _fits(row, special["rows"]):
+                return special["label"]
         printed = row["method"] if "method" in self.heads else row[self.heads[0]]
         return {**self.index["labels"], **self.entry.get("labels", {})}.get(printed, printed)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The entry's own, and for every label that the paper does not print: of which rows, and why."""
+        notes = list(self.entry.get("notes", ()))
+        for special in self.entry.get("row_labels", ()):
+            names = ", ".join(self.row_name(row) for row in self.rows if _fits(row, special["rows"]))
+            notes.append(f"inferred: {names} as {special['label']}: {special['why']}")
+        return tuple(notes)
 
     def model(self, row: Mapping[str, str]) -> dict[str, str]:
         """What the row says about the network, by the names of a summary's `setting_text`."""
@@ -115,9 +127,13 @@ class Published:
             return {column: str(number) for column, number in entry["derived"].items()}, entry["why"]
         table = load_published(entry["table"]) if "table" in entry else self
         wanted = {head: row[head] for head in self.heads[: self.entry.get("blocks", 0)]} | entry["row"]
-        found = [other for other in table.rows if all(other[k] == v for k, v in wanted.items())]
+        found = [other for other in table.rows if _fits(other, wanted)]
         where = f"{table.name}, {table.row_name(found[0])}"
         return found[0], where
+
+
+def _fits(row: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    return all(row[head] == value for head, value in wanted.items())
 
 
 @cache
@@ -164,7 +180,7 @@ def as_table(published: Published) -> Table:
     )
     table = Table(
         published.name, published.title, caption, tuple(head.capitalize() for head in published.heads),
-        tuple(_column(published, name) for name in names), tuple(rows), tuple(published.entry.get("notes", ())),
+        tuple(_column(published, name) for name in names), tuple(rows), published.notes,
     )  # fmt: skip
     return table.marked(published.entry.get("blocks", 0))
 

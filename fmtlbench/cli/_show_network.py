@@ -15,6 +15,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+LEGEND = """\
+parameters in millions; operations on one image in billions, for all tasks:
+MACs: multiply–accumulates of convolutions, matrix products and attention, forward
+forward, training: FLOPs, 2 per multiply–accumulate; `training` with the backward pass
+Table 1: as FMTL-Bench's counts, forward: MACs of layers, 11 per interpolated value, 2 or 4 per normalised one, 3 per
+softmax value; nothing for the products inside attention; TC once per task, encoder included"""
+
+
 def show_network(args: argparse.Namespace) -> int:
     records = _records(args)
     if args.json:
@@ -22,8 +30,7 @@ def show_network(args: argparse.Namespace) -> int:
         return 0
     from ._tables import print_records
 
-    print("parameters in millions; GFLOPs of one image, 2 per multiply–accumulate of convolutions, matrix products and")
-    print("attention (papers often count 1): `forward` for all tasks, `training` with the backward pass")
+    print(LEGEND)
     print_records([_row(record) for record in records])
     return 0
 
@@ -37,7 +44,7 @@ def _records(args: argparse.Namespace) -> list[dict[str, Any]]:
     from ..config import parse_overrides, resolve
     from ..exchange import Party
     from ..models.build import build_client_model
-    from ..models.complexity import flops, parameters, step_flops
+    from ..models.complexity import flops, parameters, step_flops, table1_operations
 
     config = resolve("local", args.scenario, args.name, overrides=parse_overrides(args.assignments))
     # sizes do not depend on the weights
@@ -52,26 +59,39 @@ def _records(args: argparse.Namespace) -> list[dict[str, Any]]:
         size = config.data.size[spec.dataset]
         by_task = config.model.one_decoder  # the others learn all tasks at once
         steps = step_flops(model, size) if by_task else {"joint": flops(model, size, backward=True)}
+        forward = flops(model, size)
         records.append(
             {
                 "client": spec.id, "architecture": config.model.architecture, "backbone": config.model.backbone,
                 "dataset": spec.dataset, "tasks": list(spec.tasks), "size": list(size), "parameters": parameters(model),
-                "flops_per_image": flops(model, size), "flops_per_training_image": steps,
+                "macs_per_image": forward // 2, "flops_per_image": forward, "flops_per_training_image": steps,
+                "table1_operations_per_image": _as_table1(model, size, by_task, table1_operations),
             }
         )  # fmt: skip
     return records
 
 
+def _as_table1(model: Any, size: tuple[int, int], by_task: bool, count: Any) -> dict[str, int]:
+    if not by_task:
+        return {"total": count(model, size)}
+    per_task = count(model, size, model.tasks[:1])  # every task costs the same
+    return {"per_task": per_task, "total": len(model.tasks) * per_task}
+
+
 def _row(record: dict[str, Any]) -> dict[str, Any]:
     parts = record["parameters"]
     training, by_task = record["flops_per_training_image"], record["architecture"] == "tc"
+    table1 = record["table1_operations_per_image"]
     return {
         "client": record["client"],
         "network": f"{record['architecture']}, {record['backbone']}",
         "size": "×".join(map(str, record["size"])),
         **{kind: f"{count / 1e6:.2f}" for kind, count in parts.items()},
         "total": f"{sum(parts.values()) / 1e6:.2f}",
+        "MACs": f"{record['macs_per_image'] / 1e9:.2f}",
         "forward": f"{record['flops_per_image'] / 1e9:.2f}",
         "training" if not by_task else "training, joint": f"{training['joint'] / 1e9:.2f}",
         **({"training, sequential": f"{training['sequential'] / 1e9:.2f}"} if by_task else {}),
+        **({"Table 1, per task": f"{table1['per_task'] / 1e9:.2f}"} if by_task else {}),
+        "Table 1, total" if by_task else "Table 1": f"{table1['total'] / 1e9:.2f}",
     }

@@ -1,24 +1,22 @@
 """How large a network is and how much it computes, from its shapes alone: no data, no weights, no time.
 
-Operations are those of convolutions, matrix products and attention, 2 per multiply–accumulate; norms, activations and
-interpolation are not counted.
-
-FMTL-Bench's Table 1 counts 1 per multiply–accumulate, so its GFLOPs are `flops / 2e9`, on one 448×576 image with
-NYUD-v2's four tasks. MD is one pass through everything; TC "per task" is one pass for the task with 40 outputs, and
-its total is four times that, each with its own encoder pass. The table is 1 % higher because its counter (the rules
-are those of the thop package) adds 11 per interpolated value and 2 per normalised one, 4 where the norm has scale and
-shift; with these the ResNet-18 rows agree to the last digit.
+Two ways to count. `flops`: convolutions, matrix products and attention, 2 per multiply–accumulate; norms, activations
+and interpolation are not counted. `table1_operations`: as FMTL-Bench's Table 1, whose four rows it repeats to the last
+digit on one 448×576 image with NYUD-v2's four tasks.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
+from .fmtl_md import MDNet
 from .fmtl_tc import TCNet
 from .net import DenseNet
 
@@ -67,6 +65,65 @@ def step_flops(
         "joint": flops(model, size, asked, batch, backward=True),
         "sequential": sum(flops(model, size, (task,), batch, backward=True) for task in asked),
     }
+
+
+def table1_operations(model: DenseNet, size: tuple[int, int], tasks: Iterable[str] | None = None) -> int:
+    """Operations of one pass for `tasks` (default: all) on one image, counted as FMTL-Bench's Table 1 does.
+
+    1 per multiply–accumulate of a layer (convolution, linear), none for the two products inside attention; 11 per
+    interpolated value, 2 per normalised one, 4 if the norm has scale and shift of its own, 3 per value of a softmax.
+    So does the thop package, which looks at layers; which counter the paper used is not said. MD and TC are counted as
+    the public code lays them out: the last doubling before the last convolution, and in TC all outputs of that,
+    whatever the task.
+
+    The table's total of MD is one pass for all tasks; of TC it is as many single-task passes as there are tasks.
+    """
+    asked = model.tasks if tasks is None else tuple(tasks)
+    with _Table1Counter() as counter, torch.no_grad():
+        _without_storage(model)(torch.empty(1, 3, *size, device="meta"), asked)
+    return counter.total + sum(_rearranged(model, size, task) for task in asked)
+
+
+class _Table1Counter(TorchDispatchMode):
+    """Adds up operations by the tensors that pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.total = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        self.total += _operations(func.overloadpacket, args, out[0] if isinstance(out, tuple) else out)
+        return out
+
+
+def _operations(name: Any, args: tuple, made: Any) -> int:
+    aten = torch.ops.aten
+    if name is aten.convolution:
+        image, weight, transposed = args[0], args[1], args[6]
+        return (image if transposed else made).numel() * weight[0].numel()
+    if name in (aten.mm, aten.addmm):
+        return made.numel() * args[-1].shape[0]
+    if name is aten.upsample_bilinear2d:
+        return 11 * made.numel()
+    if name in (aten.native_batch_norm, aten.native_group_norm, aten.native_layer_norm):
+        weight = args[2 if name is aten.native_layer_norm else 1]
+        # TC computes scale and shift from the task: they are no parameters of the norm
+        return (4 if isinstance(weight, nn.Parameter) else 2) * made.numel()
+    return 3 * made.numel() if name is aten._softmax else 0
+
+
+def _rearranged(model: DenseNet, size: tuple[int, int], task: str) -> int:
+    """What the public MD and TC networks compute more than ours, which come to the same outputs."""
+    if isinstance(model, MDNet):
+        last, outputs = model.heads[task], model.heads[task].out_channels
+    elif isinstance(model, TCNet):
+        last, outputs = model.decoder.last, model.outputs[task]  # channels are averaged before, not after
+    else:
+        return 0
+    pixels, stride = size[0] * size[1], model.encoder.strides[0] // 2  # of the map that the last convolution sees
+    filters = last.in_channels * (pixels * last.out_channels - pixels // stride**2 * outputs)
+    return filters + (11 * pixels * (last.in_channels - outputs) if stride > 1 else 0)
 
 
 def _count(module: nn.Module) -> int:

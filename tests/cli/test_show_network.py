@@ -7,6 +7,7 @@ import json
 import pytest
 
 from fmtlbench.cli import main
+from fmtlbench.reports.published import load_published
 
 NANO = ["--scenario", "mt_mt", "--set", "model.backbone=resnet_nano"]
 
@@ -39,6 +40,42 @@ def test_both_ways_of_training_tc_are_told(show):
     for row in (three, two):
         forward, joint, sequential = (float(row[k]) for k in ("forward", "training, joint", "training, sequential"))
         assert sequential > joint > 2 * forward > 0
+
+
+def columns(out):
+    """Of the only client."""
+    head, row = [line.split("\t") for line in out.splitlines() if "\t" in line]
+    return dict(zip(head, row, strict=True))
+
+
+RESNET = [row for row in load_published("fmtlbench_table1_model_size").rows if row["backbone"] == "resnet18"]
+
+
+@pytest.mark.parametrize("published", RESNET, ids=lambda row: row["arch"])
+def test_table_1_as_printed_and_two_operations_per_multiply_accumulate(show, published):
+    architecture = f"model.architecture={published['arch'].lower()}"
+    code, out, _ = show("fmtl-bench", "--scenario", "iid1_sdmt", "--set", architecture)
+    row = columns(out)
+    assert code == 0 and f"{float(row['total']):.2f}" == f"{float(published['total_M']):.2f}"
+    if published["arch"] == "MD":
+        assert row["Table 1"] == published["gflops_total"]
+    else:
+        assert row["Table 1, per task"] == published["gflops_per_task"]
+        assert float(row["Table 1, total"]) == pytest.approx(float(published["gflops_total"]), abs=0.005)
+    assert float(row["forward"]) == pytest.approx(2 * float(row["MACs"]), abs=0.011)
+    for words in ("MACs: multiply–accumulates", "2 per multiply–accumulate", "as FMTL-Bench's counts"):
+        assert words in out
+
+
+def test_both_conventions_in_json(show):
+    small = ["nano", "--scenario", "iid1_sdmt", "--set", "model.backbone=resnet_nano", "--json"]
+    (md,), (tc,) = (json.loads(show(*small, "--set", f"model.architecture={name}")[1]) for name in ("md", "tc"))
+    for record in (md, tc):
+        assert record["flops_per_image"] == 2 * record["macs_per_image"] > 0
+        assert record["table1_operations_per_image"]["total"] > record["macs_per_image"]
+    assert set(md["table1_operations_per_image"]) == {"total"}
+    counted = tc["table1_operations_per_image"]
+    assert counted["total"] == len(tc["tasks"]) * counted["per_task"]
 
 
 @pytest.mark.parametrize(

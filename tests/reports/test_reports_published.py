@@ -135,3 +135,66 @@ def test_the_files_are_those_that_were_typed_over():
         pytest.skip("the typed tables are not beside this checkout")
     for file in ORIGINALS.glob("*.csv"):
         assert (FOLDER / file.name).read_text() == file.read_text()
+
+
+# -- what was run in the rows of Table 7 -------------------------------------------------------------------------------
+
+TABLE_7 = "fmtlbench_table7_niid6_ubcdmt_global"
+
+
+def rows_of_7():
+    return {(row["backbone"], row["method"], row["arch"]): row for row in load_published(TABLE_7).rows}
+
+
+def test_labels_of_table_7_row_by_row():
+    table = load_published(TABLE_7)
+    labels = {key: table.label(row) for key, row in rows_of_7().items()}
+    for (backbone, method, arch), label in labels.items():
+        name = method.removesuffix("-E")
+        if name in ("Local", "FedAvg", "MaT-FL", "FedRep"):
+            assert label == method
+        elif arch == "MD" or name in ("FedAMP", "FedMTL"):  # different task sets: encoders, whatever is printed
+            assert label == f"{name}-E", (backbone, method, arch)
+        else:
+            assert label == name, (backbone, method, arch)
+    assert len(labels) == 36
+
+
+def test_what_is_inferred_is_said_beside_the_table():
+    table = load_published(TABLE_7)
+    said = [note for note in as_table(table).notes if note.startswith("inferred: ")]
+    for row in table.rows:
+        here = [note for note in said if f" {table.row_name(row)}" in note.split(" as ")[0].replace(",", "")]
+        other = table.label(row) != row["method"]
+        assert len(here) == 1 if other else len(here) <= 1
+        assert all(f" as {table.label(row)}: " in note for note in here)
+    assert len(said) == 7
+    text = render([as_table(table)], "table")
+    assert "inferred: swin-t PCGrad MD as PCGrad-E: whole MD models cannot be averaged here" in text
+    assert not any("inferred" in note for note in as_table(load_published("fmtlbench_table6_niid4_ubsdmt")).notes)
+
+
+@pytest.mark.parametrize("backbone", ["resnet", "swin-t"])
+def test_the_scores_that_the_inferences_name(backbone):
+    rows = {(method.removesuffix("-E"), arch): row for (b, method, arch), row in rows_of_7().items() if b == backbone}
+    value = lambda method, column, arch="TC": float(rows[method, arch][column])
+    scores = list(load_published(TABLE_7).scores)
+    near = lambda a, b: max(abs(value(a, c) / value(b, c) - 1) for c in scores)
+    assert near("FedProx", "FedAvg") < 0.021 < 0.06 < near("FedProx", "FedRep")
+    assert near("FedAMP", "Local") < 0.02 and near("FedMTL", "Local") < 0.02
+    assert value("FedProx", "nyud_normals_mErr_std") == value("FedAvg", "nyud_normals_mErr_std")
+    assert value("CAGrad", "nyud_normals_mErr_std") == value("FedAvg", "nyud_normals_mErr_std")
+    for column in ("nyud_edge_loss_x100", "pascal_human_parts_mIoU", "pascal_normals_mErr"):
+        theirs, whole, encoders = (value(method, column) for method in ("CAGrad", "FedAvg", "FedRep"))
+        assert abs(theirs - whole) < abs(theirs - encoders), column
+    edge = "nyud_edge_loss_x100"
+    assert value("PCGrad", edge) - value("Local", edge) > 0.1
+    assert value("PCGrad", edge, "MD") - value("Local", edge, "MD") < 0.05
+    assert rows["FedAvg", "MD"][edge] == "NULL"
+
+
+def test_fedrep_is_explained_wherever_it_stands():
+    for name in published_names():
+        table = load_published(name)
+        has = name.startswith("fmtlbench") and any("FedRep" in (*row.values(), *row) for row in table.rows)
+        assert has == any(note.startswith("FedRep: the public code has no such method") for note in table.notes), name

@@ -20,7 +20,7 @@ from .models.catalog import MAPS, STRIDES, misfit
 from .models.weights import resolved
 from .presets import read_preset
 from .scenarios import Parameters, Scenario, check_images, check_scenario, read_scenario
-from .schema import build, limits, locate, plain
+from .schema import build, build_mapping, limits, locate, plain
 from .tasks import TASKS
 from .yamlfile import dump_yaml, load_yaml, parse_scalar
 
@@ -220,11 +220,11 @@ def resolve(
     method = _check_method(ALGORITHMS.resolve(algo, "--algo"))
     tree, origins = read_preset(preset)
     tree.pop("description", None)
+    tree["algo"] = _preset_options(tree.pop("algorithms", None), method.name, origins)
     name, scenario_tree, scenario_origins = read_scenario(scenario)
     tree["scenario"] = {"name": name, **scenario_tree}
     origins |= {f"scenario.{k}" if k else "scenario": v for k, v in scenario_origins.items()}
     parameters = Parameters(name, tree["scenario"], origins, "scenario")
-    tree["algo"] = {}
     for key, value in (overrides or {}).items():
         flag = f"--set {key}={_show(value)}"
         _check_key(key, flag)
@@ -259,6 +259,19 @@ def resolve(
     if reason:
         raise RefusedError(f"{method.name} on {config.scenario.name}: {reason}")
     return config
+
+
+def _preset_options(entries: Any, name: str, origins: dict[str, str]) -> dict[str, Any]:
+    """What a preset's `algorithms` says of the method `name`; where it says so goes to `origins`."""
+    options: dict[str, Any] = {}
+    for entry, given in build_mapping(entries or {}, origins, "algorithms").items():
+        where = locate(f"algorithms.{entry}", origins)
+        if entry not in ALGORITHMS:
+            raise unknown("algorithm", entry, ALGORITHMS, f"{where}: algorithms")
+        if entry == name:
+            options = build_mapping(given, origins, f"algorithms.{entry}")
+            origins |= {f"algo.{key}": locate(f"algorithms.{entry}.{key}", origins) for key in options}
+    return options
 
 
 def _incongruent(config: RunConfig, method: type[Algorithm], options: Any) -> str | None:
@@ -299,6 +312,7 @@ def _check_method(method: Any) -> type[Algorithm]:
 SECTIONS = ("algo", "checkpoint_every", "data", "evaluation", "federation", "model", "scenario", "train")
 ELSEWHERE = {
     "algorithm": "the method is chosen by --algo, its options are algo.<option>",
+    "algorithms": "these are a preset's options of all methods; those of this run's method are algo.<option>",
     "preset": "the preset is chosen by --preset",
     "seed": "the seed is given by --seed",
     "device": "the device is chosen by --device",

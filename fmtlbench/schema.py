@@ -42,6 +42,11 @@ def build(cls: type[T], data: Any, origins: Mapping[str, str], path: str = "") -
     return cls(**values)
 
 
+def build_mapping(data: Any, origins: Mapping[str, str], path: str) -> dict[str, Any]:
+    """A mapping of whatever values, or an error that says where it should have been."""
+    return _convert(dict[str, Any], data, origins, path)
+
+
 def _convert(hint: Any, value: Any, origins: Mapping[str, str], path: str) -> Any:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:

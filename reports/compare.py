@@ -11,7 +11,7 @@ from ..bench.absent import Absence
 from ..errors import FmtlbenchError, UsageError, nearest
 from .collect import Collection, RunRecord
 from .delta import delta_cell
-from .labels import dataset_name
+from .labels import Labels, dataset_name
 from .published import Meaning, Published, load_published, number, published_names
 from .settings import by_setting, describe, flat, scenario_parameters
 from .table import Cell, Column, Row, Table, mean_cell
@@ -47,14 +47,17 @@ def compare(collection: Collection, name: str) -> list[Table]:
             f"{name} is about scenario {' and '.join(published.scenarios)}, the runs are of {', '.join(have)}; {near}"
         )
     frame = collection.frame
-    mine = frame[frame["run"].isin([run.name for run in runs])]
+    labels = {run.name: _label_there(published, run.label, run.summary) for run in runs}
+    mine = frame[frame["run"].isin(labels)]
+    mine = mine.assign(label=mine["run"].map(labels))
     tables = []
     for _, part, here in by_setting(mine, runs):
-        absent = {label: a for label, a in collection.absences if a.setting == here[0].setting}
+        absences = [(label, a) for label, a in collection.absences if a.setting == here[0].setting]
+        absent = {_label_there(published, label, vars(a)): a for label, a in absences}
         tables.append(_table(published, part, here, absent))
     if not any(table.rows for table in tables):
         theirs = dict.fromkeys(published.label(row) for row in published.rows)
-        ours = sorted({run.label for run in runs})
+        ours = sorted(set(labels.values()))
         raise UsageError(f"{name} has no method of these runs: it has {_list(theirs)}, the runs are {_list(ours)}")
     return [table for table in tables if table.rows]
 
@@ -92,6 +95,13 @@ def _table(published: Published, part: pd.DataFrame, runs: list[RunRecord], abse
 
 
 # -- what belongs together ---------------------------------------------------------------------------------------------
+
+
+def _label_there(published: Published, label: str, summary: Mapping[str, Any]) -> str:
+    """What the paper's table would call a run or an absent one that is labelled `label` here."""
+    alone = Labels([summary])
+    here, there = alone.of(summary), alone.of(summary, published.setting["preset"])
+    return there + label.removeprefix(here) if label.startswith(here) else label
 
 
 def _rows_for(published: Published, run: RunRecord) -> tuple[list[dict[str, str]], list[str]]:

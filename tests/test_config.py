@@ -57,6 +57,58 @@ def test_algorithm_options_are_written_out():
     assert config.algorithm.source is None
 
 
+@pytest.fixture
+def made_preset(tmp_path, monkeypatch):
+    """nano and some options of methods, as the preset `made`."""
+    import fmtlbench.presets
+
+    files = fmtlbench.presets.preset_files()
+
+    def make(algorithms):
+        file = tmp_path / "made.yml"
+        file.write_text(f"algorithms: {algorithms}\n{files['nano'].read_text(encoding='utf-8')}", encoding="utf-8")
+        monkeypatch.setattr(fmtlbench.presets, "preset_files", lambda: {**files, "made": file})
+        return file
+
+    return make
+
+
+def test_a_presets_options_stand_between_the_methods_own_and_overrides(made_preset):
+    made_preset("{fedprox: {mu: 0.5, shared: encoder}, fedhca2: {c: 0.1}}")
+    options = {"shared": "encoder", "weighting": "equal", "mu": 0.5}
+    config = configure(algo="fedprox", preset="made")
+    assert config.algorithm.options == options and "algorithms" not in config.dump()
+    assert configure("algo.mu=2", algo="fedprox", preset="made").algorithm.options == {**options, "mu": 2.0}
+    assert configure(algo="fedavg", preset="made").algorithm.options["shared"] == "all"
+    typed = configure("algo.mu=0.5", "algo.shared=encoder", algo="fedprox")
+    assert dataclasses.replace(typed, preset="made").hash() == config.hash()  # however it was said
+
+
+@pytest.mark.parametrize(
+    ("algorithms", "said"),
+    [
+        ("{fedproks: {mu: 1}}", ["made.yml:1: algorithms", "no algorithm 'fedproks'", "'fedprox'"]),
+        ("{fedprox: {muu: 1}}", ["made.yml:1: algo.muu", "did you mean 'mu'"]),
+        ("{fedprox: {mu: -1}}", ["made.yml:1: algo.mu", "expected at least 0"]),
+        ("{fedprox: 0.1}", ["made.yml:1: algorithms.fedprox", "expected a mapping"]),
+        ("[fedprox]", ["made.yml:1: algorithms", "expected a mapping"]),
+    ],
+)
+def test_wrong_options_of_a_preset_name_its_line(made_preset, algorithms, said):
+    made_preset(algorithms)
+    message = complaint(algo="fedprox", preset="made")
+    assert all(part in message for part in said), message
+
+
+def test_only_the_chosen_methods_options_are_looked_at(made_preset):
+    made_preset("{fedprox: {mew: 1}}")
+    assert configure(algo="fedavg", preset="made").algorithm.name == "fedavg"
+
+
+def test_a_presets_options_are_not_set_by_their_key():
+    assert "algo.<option>" in complaint("algorithms.fedprox.mu=1")
+
+
 def test_a_section_the_preset_leaves_out_takes_overrides():
     assert configure("train.loss_weights.edge=7").train.loss_weights == {"edge": 7.0}
 

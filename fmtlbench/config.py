@@ -102,7 +102,9 @@ class TrainConfig:
     # FedHCA² and FMTL-Bench code. exponential: × decay in each round.
     schedule: Literal["cosine", "cosine_after_warmup", "exponential"] = "cosine"
     decay: float = limits(0.99, above=0, high=1, doc="of the exponential schedule, per round")
-    warmup_epochs: int = limits(0, low=0)
+    # The rate rises linearly over so many local epochs (for all datasets, or by dataset), or over so many rounds.
+    warmup_epochs: int | dict[str, int] = limits(0, low=0)
+    warmup_rounds: int | None = limits(None, low=0, doc="instead of warmup_epochs")
     warmup_lr: float = limits(0.0, low=0)
     min_lr: float = limits(0.0, low=0)
     augment: tuple[Literal["flip", "scale", "crop", "photometric"], ...] = ()
@@ -119,6 +121,12 @@ class TrainConfig:
     tc: Literal["joint", "sequential", "public"] = "joint"
     clip_norm: float | None = limits(None, above=0, doc="clip the gradient norm; null leaves it alone")
     threads: int | None = limits(None, low=1, doc="CPU threads; null = all, then numbers depend on the machine")
+
+    def warmup(self, dataset: str, per_round: int) -> int:
+        """How many local epochs the learning rate rises for a client that has `per_round` of them in a round."""
+        if self.warmup_rounds is not None:
+            return self.warmup_rounds * per_round
+        return self.warmup_epochs[dataset] if isinstance(self.warmup_epochs, dict) else self.warmup_epochs
 
 
 @dataclass(frozen=True)
@@ -362,8 +370,16 @@ def _cross_check(config: RunConfig, origins: Mapping[str, str]) -> None:
     for key, floor in (("train.min_lr", config.train.min_lr), ("train.warmup_lr", config.train.warmup_lr)):
         if floor > config.train.lr:
             raise complain(key, f"{floor:g} is above train.lr={config.train.lr:g}, so the rate would not fall to it")
+    if config.train.warmup_rounds is not None and config.train.warmup_epochs:
+        raise complain(
+            "train.warmup_rounds",
+            "the warm-up is counted in rounds or in local epochs (train.warmup_epochs), not in both; --set "
+            "train.warmup_rounds=null or train.warmup_epochs=0 too",
+        )
     domains = {spec.dataset for spec in config.scenario.parties()}
     needed = {"train.local_epochs": config.train.local_epochs, "data.size": config.data.size}
+    if isinstance(config.train.warmup_epochs, dict):
+        needed["train.warmup_epochs"] = config.train.warmup_epochs
     if config.data.source == "synth":
         needed |= {"data.train_samples": config.data.train_samples, "data.test_samples": config.data.test_samples}
         for name in sorted(set(config.train.augment) - {"flip"}):

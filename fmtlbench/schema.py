@@ -54,7 +54,10 @@ def _convert(hint: Any, value: Any, origins: Mapping[str, str], path: str) -> An
     if origin in (Union, types.UnionType):
         if value is None and type(None) in args:
             return None
-        return _convert(next(a for a in args if a is not type(None)), value, origins, path)
+        kinds = [a for a in args if a is not type(None)]
+        if len(kinds) > 1:  # one value, or one by name
+            kinds = [a for a in kinds if (typing.get_origin(a) is dict) == isinstance(value, Mapping)]
+        return _convert(kinds[0], value, origins, path)
     if origin is Literal:
         if value in args and not (isinstance(value, bool) and True not in args):
             return value

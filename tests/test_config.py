@@ -118,6 +118,27 @@ def test_presets_differ_in_what_they_say():
     assert configure(preset="nano").model.backbone == "swin_nano"
 
 
+def test_the_warm_up_is_counted_in_rounds_or_in_epochs_of_all_datasets_or_each():
+    assert configure(algo="local", preset="fmtl-bench").train.warmup("nyud", 4) == 20
+    assert configure(algo="local", preset="fmtl-bench").train.warmup("pascal", 1) == 5
+    code = ("train.warmup_rounds=null", "train.warmup_epochs=5")  # what its code counts
+    assert configure(*code, algo="local", preset="fmtl-bench").train.warmup("nyud", 4) == 5
+    assert configure("train.warmup_rounds=3", "train.warmup_epochs=0").train.warmup("nyud", 2) == 6
+    by_name = configure("train.warmup_epochs={nyud: 8, pascal: 2}").train
+    assert (by_name.warmup("nyud", 4), by_name.warmup("pascal", 1)) == (8, 2)
+
+
+def test_wrong_warm_ups():
+    message = complaint("train.warmup_rounds=3")  # nano has two epochs
+    assert "--set train.warmup_rounds=3" in message and "train.warmup_epochs=0" in message
+    assert "train.warmup_rounds=null" in complaint("train.warmup_epochs=5", preset="fmtl-bench")
+    assert "no entry for 'pascal'" in complaint("train.warmup_epochs={nyud: 8}")
+    assert "no dataset 'nyd'" in complaint("train.warmup_epochs={nyd: 8, nyud: 1, pascal: 1}")
+    assert "expected a whole number" in complaint("train.warmup_epochs=[1, 2]")
+    assert "expected a whole number" in complaint("train.warmup_epochs={nyud: 0.5, pascal: 1}")
+    assert "expected at least 0" in complaint("train.warmup_epochs={nyud: -1, pascal: 1}")
+
+
 def test_frozen():
     config = configure()
     for part, name in ((config, "seed"), (config.train, "lr"), (config.scenario, "version")):

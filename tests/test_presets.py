@@ -20,7 +20,7 @@ NAMED = {
     "model": {"architecture", "backbone", "pretrained", "drop_path", "init"},
     "train": {
         "optimizer", "lr", "weight_decay", "betas", "batch_size", "local_epochs", "optimizer_state", "schedule",
-        "warmup_epochs", "min_lr", "augment", "loss_weights", "edge_weight",
+        "min_lr", "augment", "loss_weights", "edge_weight",
     },
     "evaluation": {"every", "batch_size"},
 }  # fmt: skip
@@ -44,6 +44,7 @@ def test_every_value_has_its_source_beside_it(name):
 def test_a_papers_values_are_written_out(name):
     tree, _ = read_preset(name)
     assert [keys - set(tree[section]) for section, keys in NAMED.items()] == [set()] * len(NAMED)
+    assert len({"warmup_epochs", "warmup_rounds"} & set(tree["train"])) == 1
     config = resolve("local", "st_mt_1", name)
     assert config.data.source == "real" and config.model.pretrained and config.federation.rounds == 100
     assert config.train.loss_weights == {

@@ -21,7 +21,7 @@ from .models.catalog import MAPS, STRIDES, misfit
 from .models.weights import resolved
 from .presets import read_preset
 from .scenarios import Parameters, Scenario, check_images, check_scenario, read_scenario
-from .schema import build, limits, locate, plain
+from .schema import build, build_mapping, limits, locate, plain
 from .setting import Setting, digest, identity
 from .tasks import TASKS
 from .yamlfile import dump_yaml, load_yaml, parse_scalar
@@ -104,7 +104,9 @@ class TrainConfig:
     # FedHCA² and FMTL-Bench code. exponential: × decay in each round.
     schedule: Literal["cosine", "cosine_after_warmup", "exponential"] = "cosine"
     decay: float = limits(0.99, above=0, high=1, doc="of the exponential schedule, per round")
-    warmup_epochs: int = limits(0, low=0)
+    # The rate rises linearly over so many local epochs (for all datasets, or by dataset), or over so many rounds.
+    warmup_epochs: int | dict[str, int] = limits(0, low=0)
+    warmup_rounds: int | None = limits(None, low=0, doc="instead of warmup_epochs")
     warmup_lr: float = limits(0.0, low=0)
     min_lr: float = limits(0.0, low=0)
     augment: tuple[Literal["flip", "scale", "crop", "photometric"], ...] = ()
@@ -121,6 +123,12 @@ class TrainConfig:
     tc: Literal["joint", "sequential", "public"] = "joint"
     clip_norm: float | None = limits(None, above=0, doc="clip the gradient norm; null leaves it alone")
     threads: int | None = limits(None, low=1, doc="CPU threads; null = all, then numbers depend on the machine")
+
+    def warmup(self, dataset: str, per_round: int) -> int:
+        """How many local epochs the learning rate rises for a client that has `per_round` of them in a round."""
+        if self.warmup_rounds is not None:
+            return self.warmup_rounds * per_round
+        return self.warmup_epochs[dataset] if isinstance(self.warmup_epochs, dict) else self.warmup_epochs
 
 
 @dataclass(frozen=True)
@@ -208,13 +216,53 @@ def resolve(
     if not isinstance(seed, numbers.Integral) or isinstance(seed, bool) or seed < 0:
         raise UsageError(f"--seed {seed}: expected a whole number, 0 or more")
     method = _check_method(ALGORITHMS.resolve(algo, "--algo"))
+    tree, origins = _put_together(scenario, preset, overrides, method.name)
+    options = build(method.Params, tree.pop("algo"), origins, "algo")
+    is_file = algo.endswith(".py")
+    algorithm = {
+        "name": method.name,
+        "options": plain(options),
+        "source": hashlib.sha256(Path(algo).read_bytes()).hexdigest() if is_file else None,
+        "file": algo if is_file else None,
+    }
+    config = _check({**tree, "algorithm": algorithm, "seed": int(seed), "device": device}, origins)
+    reason = method.refuses(options, config.scenario, config.federation) or _incongruent(config, method, options)
+    if reason:
+        raise RefusedError(f"{method.name} on {config.scenario.name}: {reason}")
+    return config
+
+
+def resolve_setting(
+    scenario: str, preset: str = "nano", device: str = "cpu", overrides: Mapping[str, Any] | None = None
+) -> Setting:
+    """Preset + scenario + overrides → their setting, whatever method may run in it."""
+    tree, origins = _put_together(scenario, preset, overrides)
+    del tree["algo"]
+    nobody = {"name": "", "options": {}}
+    return _check({**tree, "algorithm": nobody, "seed": 0, "device": device}, origins).setting()
+
+
+def resolve_options(algo: str, preset: str, overrides: Mapping[str, Any]) -> tuple[type[Algorithm], Any]:
+    """(the method, its options as preset and overrides give them), whether or not a scenario is one for it."""
+    method = _check_method(ALGORITHMS.resolve(algo, "--algo"))
+    tree, origins = read_preset(preset)
+    own = {key.removeprefix("algo."): plain(value) for key, value in overrides.items() if key.startswith("algo.")}
+    options = _preset_options(tree.get("algorithms"), method.name, origins) | own
+    return method, build(method.Params, options, origins, "algo")
+
+
+def _put_together(
+    scenario: str, preset: str, overrides: Mapping[str, Any] | None, method: str | None = None
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """(the values of preset, scenario file and overrides, with the method's options as `algo`; where each is from)."""
     tree, origins = read_preset(preset)
     tree.pop("description", None)
+    tree["preset"] = preset
+    tree["algo"] = _preset_options(tree.pop("algorithms", None), method, origins)
     name, scenario_tree, scenario_origins = read_scenario(scenario)
     tree["scenario"] = {"name": name, **scenario_tree}
     origins |= {f"scenario.{k}" if k else "scenario": v for k, v in scenario_origins.items()}
     parameters = Parameters(name, tree["scenario"], origins, "scenario")
-    tree["algo"] = {}
     for key, value in (overrides or {}).items():
         flag = f"--set {key}={_show(value)}"
         _check_key(key, flag)
@@ -228,37 +276,30 @@ def resolve(
         for depth in range(1, len(sections) + 1):  # sections that no file has
             origins.setdefault(".".join(sections[:depth]), flag)
     parameters.fill(tree["scenario"])
-    options = build(method.Params, tree.pop("algo"), origins, "algo")
-    is_file = algo.endswith(".py")
-    tree |= {
-        "algorithm": {
-            "name": method.name,
-            "options": plain(options),
-            "source": hashlib.sha256(Path(algo).read_bytes()).hexdigest() if is_file else None,
-            "file": algo if is_file else None,
-        },
-        "preset": preset,
-        "seed": int(seed),
-        "device": device,
-    }
+    return tree, origins
+
+
+def _check(tree: Mapping[str, Any], origins: Mapping[str, str]) -> RunConfig:
+    """Build the config and check all that no method decides."""
     config = build(RunConfig, tree, origins)
     config = dataclasses.replace(config, model=resolved(config.model))
     check_scenario(config.scenario, origins, "scenario")
     _cross_check(config, origins)
-    options_of_metrics = check_metric_options(config, origins)
-    config = dataclasses.replace(
-        config, evaluation=dataclasses.replace(config.evaluation, metric_options=options_of_metrics)
-    )
-    reason = method.refuses(options, config.scenario, config.federation) or _incongruent(config, method, options)
-    if reason:
-        raise RefusedError(f"{method.name} on {config.scenario.name}: {reason}")
-    return config
+    options = check_metric_options(config, origins)
+    return dataclasses.replace(config, evaluation=dataclasses.replace(config.evaluation, metric_options=options))
 
 
-def resolve_setting(
-    scenario: str, preset: str = "nano", device: str = "cpu", overrides: Mapping[str, Any] | None = None
-) -> Setting:
-    return resolve("local", scenario, preset, device=device, overrides=overrides).setting()
+def _preset_options(entries: Any, name: str | None, origins: dict[str, str]) -> dict[str, Any]:
+    """What a preset's `algorithms` says of the method `name`; where it says so goes to `origins`."""
+    options: dict[str, Any] = {}
+    for entry, given in build_mapping(entries or {}, origins, "algorithms").items():
+        where = locate(f"algorithms.{entry}", origins)
+        if entry not in ALGORITHMS:
+            raise unknown("algorithm", entry, ALGORITHMS, f"{where}: algorithms")
+        if entry == name:
+            options = build_mapping(given, origins, f"algorithms.{entry}")
+            origins |= {f"algo.{key}": locate(f"algorithms.{entry}.{key}", origins) for key in options}
+    return options
 
 
 def _incongruent(config: RunConfig, method: type[Algorithm], options: Any) -> str | None:
@@ -299,6 +340,7 @@ def _check_method(method: Any) -> type[Algorithm]:
 SECTIONS = ("algo", "checkpoint_every", "data", "evaluation", "federation", "model", "scenario", "train")
 ELSEWHERE = {
     "algorithm": "the method is chosen by --algo, its options are algo.<option>",
+    "algorithms": "these are a preset's options of all methods; those of this run's method are algo.<option>",
     "preset": "the preset is chosen by --preset",
     "seed": "the seed is given by --seed",
     "device": "the device is chosen by --device",
@@ -348,8 +390,16 @@ def _cross_check(config: RunConfig, origins: Mapping[str, str]) -> None:
     for key, floor in (("train.min_lr", config.train.min_lr), ("train.warmup_lr", config.train.warmup_lr)):
         if floor > config.train.lr:
             raise complain(key, f"{floor:g} is above train.lr={config.train.lr:g}, so the rate would not fall to it")
+    if config.train.warmup_rounds is not None and config.train.warmup_epochs:
+        raise complain(
+            "train.warmup_rounds",
+            "the warm-up is counted in rounds or in local epochs (train.warmup_epochs), not in both; --set "
+            "train.warmup_rounds=null or train.warmup_epochs=0 too",
+        )
     domains = {spec.dataset for spec in config.scenario.parties()}
     needed = {"train.local_epochs": config.train.local_epochs, "data.size": config.data.size}
+    if isinstance(config.train.warmup_epochs, dict):
+        needed["train.warmup_epochs"] = config.train.warmup_epochs
     if config.data.source == "synth":
         needed |= {"data.train_samples": config.data.train_samples, "data.test_samples": config.data.test_samples}
         for name in sorted(set(config.train.augment) - {"flip"}):

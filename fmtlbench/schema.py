@@ -42,6 +42,11 @@ def build(cls: type[T], data: Any, origins: Mapping[str, str], path: str = "") -
     return cls(**values)
 
 
+def build_mapping(data: Any, origins: Mapping[str, str], path: str) -> dict[str, Any]:
+    """A mapping of whatever values, or an error that says where it should have been."""
+    return _convert(dict[str, Any], data, origins, path)
+
+
 def _convert(hint: Any, value: Any, origins: Mapping[str, str], path: str) -> Any:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
@@ -49,7 +54,10 @@ def _convert(hint: Any, value: Any, origins: Mapping[str, str], path: str) -> An
     if origin in (Union, types.UnionType):
         if value is None and type(None) in args:
             return None
-        return _convert(next(a for a in args if a is not type(None)), value, origins, path)
+        kinds = [a for a in args if a is not type(None)]
+        if len(kinds) > 1:  # one value, or one by name
+            kinds = [a for a in kinds if (typing.get_origin(a) is dict) == isinstance(value, Mapping)]
+        return _convert(kinds[0], value, origins, path)
     if origin is Literal:
         if value in args and not (isinstance(value, bool) and True not in args):
             return value

@@ -13,7 +13,7 @@ from ..errors import FmtlbenchError, UsageError, nearest
 from ..setting import INCIDENTAL
 from .collect import Collection, RunRecord
 from .delta import Delta, Score, Unit, gain
-from .labels import dataset_name
+from .labels import Labels, dataset_name
 from .published import Meaning, Published, load_published, number, published_names
 from .settings import by_setting, describe, scenario_parameters
 from .table import Cell, Column, Row, Table, mean_cell
@@ -45,14 +45,15 @@ def compare(collection: Collection, name: str, delta: Delta | None = None) -> li
             f"{name} is about scenario {' and '.join(published.scenarios)}, the runs are of {', '.join(have)}; {near}"
         )
     frame = collection.frame
-    mine = frame[frame["run"].isin([run.name for run in runs])]
+    runs = [replace(run, label=_label_there(published, run.label, run.summary)) for run in runs]
     tables, strange = [], []
-    for _, _, here in by_setting(mine, runs):
+    for _, _, here in by_setting(frame[frame["run"].isin([run.name for run in runs])], runs):
         rows, unlike = _rows_for(published, here[0])
         if not rows:
             strange += unlike
             continue
-        absent = {label: a for label, a in collection.absences if a.setting == here[0].setting}
+        absences = [(label, a) for label, a in collection.absences if a.setting == here[0].setting]
+        absent = {_label_there(published, label, vars(a)): a for label, a in absences}
         tables.append(_table(published, rows, unlike, here, absent, delta))
     if not tables:
         raise UsageError(f"{name} has no row of these runs' network: {', '.join(dict.fromkeys(strange))}")
@@ -99,6 +100,13 @@ def _table(
 
 
 # -- what belongs together ---------------------------------------------------------------------------------------------
+
+
+def _label_there(published: Published, label: str, summary: Mapping[str, Any]) -> str:
+    """What the paper's table would call a run or an absent one that is labelled `label` here."""
+    alone = Labels([summary])
+    here, there = alone.of(summary), alone.of(summary, published.setting["preset"])
+    return there + label.removeprefix(here) if label.startswith(here) else label
 
 
 def _rows_for(published: Published, run: RunRecord) -> tuple[list[dict[str, str]], list[str]]:

@@ -27,7 +27,7 @@ def zoo_rank(algorithm: str) -> tuple[int, str]:
 
 
 class Labels:
-    """Title plus the options that are not the default: "FedProx-E (mu=0.1)".
+    """Title plus the options that are not the run's preset's, or the method's own default: "FedProx-E (mu=0.1)".
 
     A method that is not installed here has no known defaults: those of its options are shown that differ among the
     given runs.
@@ -40,22 +40,26 @@ class Labels:
             for key, value in (s.get("options") or {}).items():
                 options.setdefault(key, set()).add(repr(value))
         self._seen = seen
-        self._known: dict[str, dict[str, Any] | None] = {}
+        self._known: dict[tuple[str | None, ...], dict[str, Any] | None] = {}
         self._made: dict[tuple, str] = {}
 
-    def of(self, summary: Mapping[str, Any]) -> str:
-        """The label of one run."""
-        key = (summary["algorithm"], summary.get("title"), repr(summary.get("options")))
+    def of(self, summary: Mapping[str, Any], table: str | None = None) -> str:
+        """The label of one run; in a published table, made with the preset `table`, what would be called the same.
+
+        There the table's variants of a method, its options that are words, are no longer worth mentioning, those of
+        the run's own preset are. Numbers belong to the setting, which is told apart anyway.
+        """
+        about = (summary["algorithm"], summary.get("preset"), table)
+        key = (*about, summary.get("title"), repr(summary.get("options")))
         if key not in self._made:
-            self._made[key] = self._make(summary)
+            if about not in self._known:
+                self._known[about] = _expected(*about)
+            self._made[key] = self._make(summary, self._known[about])
         return self._made[key]
 
-    def _make(self, summary: Mapping[str, Any]) -> str:
+    def _make(self, summary: Mapping[str, Any], defaults: dict[str, Any] | None) -> str:
         name = summary["algorithm"]
         title = summary.get("title") or name
-        if name not in self._known:
-            self._known[name] = default_options(name)
-        defaults = self._known[name]
         shown = {}
         for option, value in (summary.get("options") or {}).items():
             if defaults is None or option not in defaults:
@@ -70,6 +74,22 @@ class Labels:
         if not shown:
             return title
         return f"{title} ({', '.join(f'{k}={_text(v)}' for k, v in shown.items())})"
+
+
+def _expected(algorithm: str, preset: str | None, table: str | None) -> dict[str, Any] | None:
+    """What a label need not say: the defaults under the run's preset, and the table's variant in their place."""
+    defaults = default_options(algorithm)
+    if defaults is None:
+        return None
+    variant = {key: value for key, value in _preset_options(table, algorithm).items() if isinstance(value, (str, bool))}
+    return defaults | _preset_options(preset, algorithm) | variant
+
+
+def _preset_options(preset: str | None, algorithm: str) -> dict[str, Any]:
+    """None where the preset is not installed here."""
+    from ..presets import preset_files, preset_options
+
+    return preset_options(preset).get(algorithm, {}) if preset in preset_files() else {}
 
 
 def default_options(algorithm: str) -> dict[str, Any] | None:

@@ -60,6 +60,58 @@ def test_algorithm_options_are_written_out():
     assert config.algorithm.source is None
 
 
+@pytest.fixture
+def made_preset(tmp_path, monkeypatch):
+    """nano and some options of methods, as the preset `made`."""
+    import fmtlbench.presets
+
+    files = fmtlbench.presets.preset_files()
+
+    def make(algorithms):
+        file = tmp_path / "made.yml"
+        file.write_text(f"algorithms: {algorithms}\n{files['nano'].read_text(encoding='utf-8')}", encoding="utf-8")
+        monkeypatch.setattr(fmtlbench.presets, "preset_files", lambda: {**files, "made": file})
+        return file
+
+    return make
+
+
+def test_a_presets_options_stand_between_the_methods_own_and_overrides(made_preset):
+    made_preset("{fedprox: {mu: 0.5, shared: encoder}, fedhca2: {c: 0.1}}")
+    options = {"shared": "encoder", "weighting": "equal", "mu": 0.5}
+    config = configure(algo="fedprox", preset="made")
+    assert config.algorithm.options == options and "algorithms" not in config.dump()
+    assert configure("algo.mu=2", algo="fedprox", preset="made").algorithm.options == {**options, "mu": 2.0}
+    assert configure(algo="fedavg", preset="made").algorithm.options["shared"] == "all"
+    typed = configure("algo.mu=0.5", "algo.shared=encoder", algo="fedprox")
+    assert dataclasses.replace(typed, preset="made").hash() == config.hash()  # however it was said
+
+
+@pytest.mark.parametrize(
+    ("algorithms", "said"),
+    [
+        ("{fedproks: {mu: 1}}", ["made.yml:1: algorithms", "no algorithm 'fedproks'", "'fedprox'"]),
+        ("{fedprox: {muu: 1}}", ["made.yml:1: algo.muu", "did you mean 'mu'"]),
+        ("{fedprox: {mu: -1}}", ["made.yml:1: algo.mu", "expected at least 0"]),
+        ("{fedprox: 0.1}", ["made.yml:1: algorithms.fedprox", "expected a mapping"]),
+        ("[fedprox]", ["made.yml:1: algorithms", "expected a mapping"]),
+    ],
+)
+def test_wrong_options_of_a_preset_name_its_line(made_preset, algorithms, said):
+    made_preset(algorithms)
+    message = complaint(algo="fedprox", preset="made")
+    assert all(part in message for part in said), message
+
+
+def test_only_the_chosen_methods_options_are_looked_at(made_preset):
+    made_preset("{fedprox: {mew: 1}}")
+    assert configure(algo="fedavg", preset="made").algorithm.name == "fedavg"
+
+
+def test_a_presets_options_are_not_set_by_their_key():
+    assert "algo.<option>" in complaint("algorithms.fedprox.mu=1")
+
+
 def test_a_section_the_preset_leaves_out_takes_overrides():
     assert configure("train.loss_weights.edge=7").train.loss_weights == {"edge": 7.0}
 
@@ -67,6 +119,27 @@ def test_a_section_the_preset_leaves_out_takes_overrides():
 def test_presets_differ_in_what_they_say():
     assert configure(preset="paper").model.backbone == "swin_tiny"
     assert configure(preset="nano").model.backbone == "swin_nano"
+
+
+def test_the_warm_up_is_counted_in_rounds_or_in_epochs_of_all_datasets_or_each():
+    assert configure(algo="local", preset="fmtl-bench").train.warmup("nyud", 4) == 20
+    assert configure(algo="local", preset="fmtl-bench").train.warmup("pascal", 1) == 5
+    code = ("train.warmup_rounds=null", "train.warmup_epochs=5")  # what its code counts
+    assert configure(*code, algo="local", preset="fmtl-bench").train.warmup("nyud", 4) == 5
+    assert configure("train.warmup_rounds=3", "train.warmup_epochs=0").train.warmup("nyud", 2) == 6
+    by_name = configure("train.warmup_epochs={nyud: 8, pascal: 2}").train
+    assert (by_name.warmup("nyud", 4), by_name.warmup("pascal", 1)) == (8, 2)
+
+
+def test_wrong_warm_ups():
+    message = complaint("train.warmup_rounds=3")  # nano has two epochs
+    assert "--set train.warmup_rounds=3" in message and "train.warmup_epochs=0" in message
+    assert "train.warmup_rounds=null" in complaint("train.warmup_epochs=5", preset="fmtl-bench")
+    assert "no entry for 'pascal'" in complaint("train.warmup_epochs={nyud: 8}")
+    assert "no dataset 'nyd'" in complaint("train.warmup_epochs={nyd: 8, nyud: 1, pascal: 1}")
+    assert "expected a whole number" in complaint("train.warmup_epochs=[1, 2]")
+    assert "expected a whole number" in complaint("train.warmup_epochs={nyud: 0.5, pascal: 1}")
+    assert "expected at least 0" in complaint("train.warmup_epochs={nyud: -1, pascal: 1}")
 
 
 def test_frozen():

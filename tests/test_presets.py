@@ -6,8 +6,10 @@ import re
 
 import pytest
 
+from fmtlbench.algorithms import ALGORITHMS
 from fmtlbench.config import RunConfig, resolve
-from fmtlbench.presets import preset_files, read_preset
+from fmtlbench.presets import preset_files, preset_options, read_preset
+from fmtlbench.schema import build
 
 PRESETS = sorted(preset_files())
 PAPERS = {"paper", "fmtl-bench", "mat-fl"}
@@ -18,7 +20,7 @@ NAMED = {
     "model": {"architecture", "backbone", "pretrained", "drop_path", "init"},
     "train": {
         "optimizer", "lr", "weight_decay", "betas", "batch_size", "local_epochs", "optimizer_state", "schedule",
-        "warmup_epochs", "min_lr", "augment", "loss_weights", "edge_weight",
+        "min_lr", "augment", "loss_weights", "edge_weight",
     },
     "evaluation": {"every", "batch_size"},
 }  # fmt: skip
@@ -42,11 +44,31 @@ def test_every_value_has_its_source_beside_it(name):
 def test_a_papers_values_are_written_out(name):
     tree, _ = read_preset(name)
     assert [keys - set(tree[section]) for section, keys in NAMED.items()] == [set()] * len(NAMED)
+    assert len({"warmup_epochs", "warmup_rounds"} & set(tree["train"])) == 1
     config = resolve("local", "st_mt_1", name)
     assert config.data.source == "real" and config.model.pretrained and config.federation.rounds == 100
     assert config.train.loss_weights == {
         "semseg": 1, "human_parts": 2, "sal": 5, "normals": 10, "edge": 50, "depth": 1
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_option_a_preset_gives_a_method_is_one_of_its_own(name):
+    for method, given in preset_options(name).items():
+        options = build(ALGORITHMS[method].Params, given, {}, f"algorithms.{method}")
+        assert {key: getattr(options, key) for key in given} == given
+
+
+def test_the_papers_constants():
+    """Read in the public code of FMTL-Bench and in the MaT-FL paper; the FedHCA² ones are the classes' defaults."""
+    bench = preset_options("fmtl-bench")
+    assert bench["fedprox"] == {"mu": 0.001} and bench["fedamp"]["lam"] == 15 and bench["ditto"] == {"lam": 0.001}
+    assert preset_options("mat-fl")["matfl"] == {"variant": "voting", "friends": 8}
+    assert preset_options("paper") == preset_options("nano") == {}
+    for preset, mu in (("nano", 0.01), ("paper", 0.01), ("fmtl-bench", 0.001)):
+        assert resolve("fedprox", "st_pascal", preset).algorithm.options["mu"] == mu
+    for preset, variant in (("nano", "cluster"), ("fmtl-bench", "cluster"), ("mat-fl", "voting")):
+        assert resolve("matfl", "matfl_pascal5", preset).algorithm.options["variant"] == variant
 
 
 @pytest.mark.parametrize("name", PRESETS)

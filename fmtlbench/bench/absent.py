@@ -19,7 +19,7 @@ from ..errors import FmtlbenchError
 from ..files import write_json
 
 if TYPE_CHECKING:
-    from ..config import RunConfig
+    from ..setting import Setting
     from .plan import Plan, PlannedRun
 
 SUFFIX = ".absent.json"
@@ -43,12 +43,12 @@ class Absence:
     seed: int | None = None  # None: every seed
 
     @classmethod
-    def of(cls, why: str, reason: str, method: Any, options: Mapping[str, Any], like: RunConfig) -> Absence:
-        """Of `method`, in the setting of the config `like`, which may be another method's."""
-        return cls(
-            why, reason, method.name, method.title, dict(options), like.scenario.name, like.preset, like.data.source,
-            like.federation.rounds, like.setting().key, like.seed if why == FAILED else None,
-        )  # fmt: skip
+    def of(
+        cls, why: str, reason: str, method: Any, options: Mapping[str, Any], setting: Setting, seed: int | None = None
+    ) -> Absence:
+        """Of `method` in a setting, for one seed or for all."""
+        told = (setting.value(name) for name in ("scenario", "preset", "data", "rounds"))
+        return cls(why, reason, method.name, method.title, dict(options), *told, setting.key, seed)
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Absence:
@@ -62,11 +62,12 @@ class Absence:
         return cls(**values)
 
 
-def refused_file(algorithm: str, options: Mapping[str, Any], like: RunConfig) -> Path:
+def refused_file(algorithm: str, options: Mapping[str, Any], setting: Setting) -> Path:
     """Below the output folder; the same for the same method, options and setting, whatever the reason."""
-    identity = json.dumps([algorithm, options, like.setting().key], sort_keys=True)
-    leaf = f"{like.preset}-{like.data.source}-{hashlib.sha256(identity.encode()).hexdigest()[:8]}{SUFFIX}"
-    return Path(like.scenario.name) / algorithm / leaf
+    identity = json.dumps([algorithm, options, setting.key], sort_keys=True)
+    data = f"{setting.value('preset')}-{setting.value('data')}"
+    leaf = f"{data}-{hashlib.sha256(identity.encode()).hexdigest()[:8]}{SUFFIX}"
+    return Path(setting.value("scenario")) / algorithm / leaf
 
 
 def failed_file(run: PlannedRun) -> Path:
@@ -78,9 +79,8 @@ def note_plan(plan: Plan) -> None:
     for file, absence in plan.absences.items():
         _write(plan.out / file, absence)
     for run in plan.runs:
-        (plan.out / refused_file(run.config.algorithm.name, run.config.algorithm.options, run.config)).unlink(
-            missing_ok=True
-        )
+        method = run.config.algorithm
+        (plan.out / refused_file(method.name, method.options, run.config.setting())).unlink(missing_ok=True)
         if run.state == "done":
             note_finished(run)
 
@@ -91,7 +91,9 @@ def note_failed(run: PlannedRun, reason: str) -> None:
 
     with contextlib.suppress(OSError, FmtlbenchError):  # the user's file may be gone by now
         method = ALGORITHMS.resolve(run.algo, "--algo")
-        _write(failed_file(run), Absence.of(FAILED, reason, method, run.config.algorithm.options, run.config))
+        config = run.config
+        absence = Absence.of(FAILED, reason, method, config.algorithm.options, config.setting(), config.seed)
+        _write(failed_file(run), absence)
 
 
 def note_finished(run: PlannedRun) -> None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..algorithms import ALGORITHMS
-from ..config import RunConfig, resolve
+from ..config import RunConfig, resolve, resolve_options, resolve_setting
 from ..errors import RefusedError, UsageError
-from ..schema import build, plain
+from ..schema import plain
 from ..store import RunStore, StoreError
 from .absent import REFUSED, Absence, refused_file
 from .grid import Grid, Variant, label_of
@@ -110,7 +108,6 @@ def make_plan(grid: Grid, out: Path, device: str, with_local: bool = True) -> Pl
     plan = Plan(out)
     found: dict[Path, PlannedRun] = {}
     order: dict[PlannedRun, tuple] = {}
-    possible: dict[str, RunConfig] = {}  # one config of every setting
 
     def enter(variant: Variant, overrides: dict[str, Any], scenario: str, preset: str) -> bool:
         """One cell of the table; False if it is refused."""
@@ -121,7 +118,6 @@ def make_plan(grid: Grid, out: Path, device: str, with_local: bool = True) -> Pl
             plan.refusals.append(Refusal(variant, scenario, preset, overrides, len(grid.seeds), config))
             cell.append(plan.refusals[-1])
             return False
-        possible.setdefault(_setting(scenario, preset, overrides), config)
         for seed in grid.seeds:
             run = _planned(variant, scenario, dataclasses.replace(config, seed=seed), overrides, out)
             run = found.setdefault(run.store.folder, run)
@@ -139,33 +135,21 @@ def make_plan(grid: Grid, out: Path, device: str, with_local: bool = True) -> Pl
     if not plan.runs:
         raise UsageError(f"nothing to run: {plan.refusals[0].reason}")
     for refusal in plan.refusals:
-        like = possible.get(_setting(refusal.asked, refusal.preset, refusal.overrides)) or _any_method(refusal, device)
-        if like is not None:  # otherwise there is no table that could tell it
-            method, options = _method(refusal)
-            absence = Absence.of(REFUSED, refusal.reason, method, options, like)
-            plan.absences[refused_file(method.name, options, like)] = absence
+        overrides = _without_options(refusal.overrides)
+        try:
+            setting = resolve_setting(refusal.asked, refusal.preset, device, overrides)
+        except UsageError:  # impossible for every method: there is no table that could tell it
+            continue
+        method, options = _method(refusal)
+        absence = Absence.of(REFUSED, refusal.reason, method, options, setting)
+        plan.absences[refused_file(method.name, options, setting)] = absence
     return plan
 
 
-def _setting(scenario: str, preset: str, overrides: Mapping[str, Any]) -> str:
-    """Equal for requests that differ in the method and its options only."""
-    return json.dumps([scenario, preset, _without_options(overrides)], sort_keys=True, default=str)
-
-
-def _any_method(refusal: Refusal, device: str) -> RunConfig | None:
-    """The config of a setting of which only refused methods were asked for; None if it is impossible itself."""
-    overrides = _without_options(refusal.overrides)
-    try:
-        return resolve(BASELINE, refusal.asked, refusal.preset, device=device, overrides=overrides)
-    except UsageError:
-        return None
-
-
 def _method(refusal: Refusal) -> tuple[Any, dict[str, Any]]:
-    """The refused class and its options, defaults written out."""
-    method = ALGORITHMS.resolve(refusal.variant.algo, "--algo")
-    own = {k.removeprefix("algo."): plain(v) for k, v in refusal.overrides.items() if k.startswith("algo.")}
-    return method, plain(build(method.Params, own, {}, "algo"))
+    """The refused class and its options, the preset's and its own defaults written out."""
+    method, options = resolve_options(refusal.variant.algo, refusal.preset, refusal.overrides)
+    return method, plain(options)
 
 
 def _without_options(overrides: Mapping[str, Any]) -> dict[str, Any]:

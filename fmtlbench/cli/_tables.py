@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import Any
+
+
+def as_typed(value: Any) -> str:
+    """As --set takes it: null and true, not None and True."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def print_records(records: list[dict[str, Any]], title: str = "") -> None:

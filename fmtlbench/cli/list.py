@@ -24,9 +24,13 @@ def _scenarios() -> list[dict]:
 
 
 def _presets() -> list[dict]:
-    from ..presets import preset_files, read_preset
+    from ..presets import preset_files, preset_options, read_preset
 
-    return [{"name": name, "description": read_preset(name)[0].get("description", "")} for name in preset_files()]
+    return [
+        {"name": name, "description": read_preset(name)[0].get("description", ""),
+         "options": "; ".join(f"{method}: {_assigned(given)}" for method, given in preset_options(name).items())}
+        for name in preset_files()
+    ]  # fmt: skip
 
 
 def _metrics() -> list[dict]:
@@ -70,6 +74,12 @@ def main(args: argparse.Namespace) -> int:
     for kind, records in listing.items():
         print_records(records, title=kind)
     return 0
+
+
+def _assigned(options: dict) -> str:
+    from ._tables import as_typed
+
+    return ", ".join(f"{option}={as_typed(value)}" for option, value in options.items())
 
 
 def _first_line(cls: type) -> str:

@@ -151,8 +151,10 @@ def _titles(runs: list[StoredRun]) -> list[str]:
     from ..reports.labels import Labels
 
     told = [
-        {"algorithm": r.config.algorithm.name, "title": r.title, "options": r.config.algorithm.options} for r in runs
-    ]
+        {"algorithm": r.config.algorithm.name, "title": r.title, "options": r.config.algorithm.options,
+         "preset": r.config.preset}
+        for r in runs
+    ]  # fmt: skip
     labels = Labels(told)
     titles = [labels.of(each) for each in told]
     twice = {title for title in titles if titles.count(title) > 1}

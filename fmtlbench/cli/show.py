@@ -46,30 +46,38 @@ def show_algorithm(args: argparse.Namespace) -> int:
         }
         for f in dataclasses.fields(method.Params)
     ]
+    presets = {name: given[method.name] for name, given in _preset_options().items() if method.name in given}
     text = inspect.cleandoc(inspect.getmodule(method).__doc__ or method.__doc__ or "")
     if args.json:
-        record = {"name": method.name, "title": method.title, "paper": method.paper, "about": text, "options": options}
+        record = {
+            "name": method.name, "title": method.title, "paper": method.paper, "about": text, "options": options,
+            "presets": presets,
+        }  # fmt: skip
         print(json.dumps(record, indent=2, ensure_ascii=False))
         return 0
-    from ._tables import print_records
+    from ._tables import as_typed, print_records
 
     print(f"{method.name}: {method.title}\npaper: {method.paper}\n\n{text}\n")
     if options:
-        print_records([{**option, "default": _as_typed(option["default"])} for option in options])
+        print_records([{**option, "default": as_typed(option["default"])} for option in options])
     else:
         print("no options")
+    for preset, given in presets.items():
+        shown = ", ".join(f"algo.{option}={as_typed(value)}" for option, value in given.items())
+        print(f"--preset {preset} starts from {shown}")
     return 0
+
+
+def _preset_options() -> dict[str, dict[str, dict[str, typing.Any]]]:
+    from ..presets import preset_files, preset_options
+
+    return {name: preset_options(name) for name in preset_files()}
 
 
 def _default(field: dataclasses.Field) -> typing.Any:
     if field.default_factory is not dataclasses.MISSING:
         return field.default_factory()
     return "required" if field.default is dataclasses.MISSING else field.default
-
-
-def _as_typed(value: typing.Any) -> str:
-    """As --set takes it: null and true, not None and True."""
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _type(hint: typing.Any) -> str:

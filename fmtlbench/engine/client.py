@@ -105,7 +105,8 @@ class Client:
                 track.renew_optimizer()
             with self._randomness("train", index):
                 for epoch, trained in enumerate(self.schedule):
-                    lr = learning_rate(self.config.train, index * len(self.schedule) + epoch, total, len(self.schedule))
+                    done, dataset = index * len(self.schedule) + epoch, self.party.dataset
+                    lr = learning_rate(self.config.train, done, total, len(self.schedule), dataset)
                     order = stream(self.config.seed, "order", self.party.id, index, epoch)
                     results[name] = self._epoch(track, track.optimizer, index, trained, lr, order, on_step)
         losses, norm = results[self.algorithm.evaluation_model().track]

@@ -20,12 +20,21 @@ def make_optimizer(config: TrainConfig, parameters: list[nn.Parameter], device: 
     return kind(parameters, betas=config.betas, amsgrad=config.amsgrad, fused=fused, **common)
 
 
-def learning_rate(config: TrainConfig, epoch: int, epochs: int, per_round: int = 1) -> float:
-    """Cosine decay over the local epochs of the run, or a factor per round; the warm-up rises linearly instead."""
-    if epoch < config.warmup_epochs:
-        return config.warmup_lr + (config.lr - config.warmup_lr) * epoch / config.warmup_epochs
+def learning_rate(config: TrainConfig, epoch: int, epochs: int, per_round: int = 1, dataset: str = "") -> float:
+    """Cosine decay over the local epochs of the run, or a factor per round; the warm-up rises linearly instead.
+
+    Args:
+        config: the schedule.
+        epoch: of the client's local epochs in the whole run, from 0 on.
+        epochs: how many those are.
+        per_round: how many of them are in a round.
+        dataset: the client's, where the warm-up differs by dataset.
+    """
+    warmup = config.warmup(dataset, per_round)
+    if epoch < warmup:
+        return config.warmup_lr + (config.lr - config.warmup_lr) * epoch / warmup
     if config.schedule == "exponential":
         return max(config.lr * config.decay ** (epoch // per_round), config.min_lr)
-    before = config.warmup_epochs if config.schedule == "cosine_after_warmup" else 0
+    before = warmup if config.schedule == "cosine_after_warmup" else 0
     way = (epoch - before) / max(epochs - before, 1)
     return config.min_lr + 0.5 * (config.lr - config.min_lr) * (1 + math.cos(math.pi * way))

@@ -13,6 +13,7 @@ from typing import Any
 from ..algorithms import ALGORITHMS
 from ..config import resolve
 from ..errors import UsageError
+from ..presets import preset_options
 from ..scenarios import Scenario, load_scenario, scenario_files
 from ..schema import plain
 from ..yamlfile import load_yaml
@@ -106,7 +107,8 @@ def _checked(draft: Imported) -> Imported:
         file = Path(folder) / f"{Path(draft.source).stem}.yml"
         file.write_text(draft.text(file.name), encoding="utf-8")
         try:
-            present = _flat({**plain(resolve("local", str(file), draft.preset)), "algo": plain(method.Params())})
+            options = {**plain(method.Params()), **preset_options(draft.preset).get(method.name, {})}
+            present = _flat({**plain(resolve("local", str(file), draft.preset)), "algo": options})
             needed = {key: value for key, value in draft.overrides.items() if present.get(key) != value}
             general = {key: value for key, value in needed.items() if not key.startswith("algo.")}
             scenario = resolve("local", str(file), draft.preset, overrides=general).scenario

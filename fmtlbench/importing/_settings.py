@@ -100,6 +100,8 @@ def overrides_of(top: Reader, entries: list[Reader], method: str, gpus: int) -> 
         _put_once(values, "train.batch_size", batch and batch * gpus, entry, "tr_batch")
         for key, (target, kind, low) in ENTRY.items():
             _put_once(values, target, entry.get(key, kind, low=low), entry, key)
+        if "train.warmup_epochs" in values:
+            values["train.warmup_rounds"] = None  # the public code counts epochs, whatever its paper says
         optimizer = entry.get("optimizer", "text")
         if optimizer in (None, "adamw", "adam", "sgd"):
             _put_once(values, "train.optimizer", optimizer, entry, "optimizer")

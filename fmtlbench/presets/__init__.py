@@ -1,8 +1,9 @@
-"""Presets say how big: data, model, schedule. One YAML file each."""
+"""Presets say how big: data, model, schedule, and with which options a method ran there. One YAML file each."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from ..errors import unknown
 from ..yamlfile import load_yaml
@@ -18,3 +19,8 @@ def read_preset(name: str) -> tuple[dict, dict[str, str]]:
     if name not in files:
         raise unknown("preset", name, files)
     return load_yaml(files[name])
+
+
+def preset_options(name: str) -> dict[str, dict[str, Any]]:
+    """Method → the options that a preset gives it in place of the method's own defaults."""
+    return read_preset(name)[0].get("algorithms") or {}

@@ -58,7 +58,7 @@ def test_a_pair_that_became_possible_loses_its_note(bench):
     note_plan(refused)
     (file,) = refused.absences
     config = plan.runs[0].config
-    stale = bench.out / refused_file("fedavg", config.algorithm.options, config)
+    stale = bench.out / refused_file("fedavg", config.algorithm.options, config.setting())
     stale.parent.mkdir(parents=True, exist_ok=True)
     stale.write_text("{}")
     note_plan(plan)

@@ -116,6 +116,15 @@ def test_show_algorithm(cli):
     assert options["algo.c"]["default"] == 0.4
 
 
+def test_presets_options_are_shown_with_the_method_and_with_the_preset(cli):
+    assert "--preset fmtl-bench starts from algo.mu=0.001" in cli("show", "algorithm", "fedprox")[1]
+    presets = json.loads(cli("show", "algorithm", "fedprox", "--json")[1])["presets"]
+    assert presets == {"fmtl-bench": {"mu": 0.001}, "mat-fl": {"shared": "encoder"}}
+    assert "--preset" not in cli("show", "algorithm", "local")[1]
+    listed = {each["name"]: each["options"] for each in json.loads(cli("list", "presets", "--json")[1])}
+    assert "fedprox: mu=0.001" in listed["fmtl-bench"] and listed["paper"] == ""
+
+
 def test_options_are_shown_as_they_are_typed(cli, tmp_path):
     file = tmp_path / "mine.py"
     params = """@dataclass(frozen=True)

@@ -90,6 +90,18 @@ def test_an_fmtl_bench_config(bring):
     assert (config.preset, config.model.backbone, config.federation.exchange) == ("fmtl-bench", "resnet18", "decoders")
 
 
+@pytest.mark.parametrize("mu", [0.01, 0.001])
+def test_a_constant_that_is_the_methods_default_but_not_the_presets_is_kept(bring, mu):
+    code, report, _, _ = bring({**BENCH, "encoder_agg": "fedprox", "decoder_agg": "fedprox", "mu": mu})
+    assert code == 0 and ran(report).algorithm.options["mu"] == mu
+    assert ("algo.mu" in report["command"][0]) is (mu == 0.01)  # the preset's needs no flag
+
+
+def test_the_public_code_counts_the_warm_up_in_epochs(bring):
+    train = ran(bring(BENCH)[1]).train
+    assert (train.warmup_epochs, train.warmup_rounds) == (5, None)
+
+
 def test_both_lists_with_one_dataset_are_two_pools(bring):
     code, report, _, target = bring(HYBRID)
     assert code == 0 and report["same clients"] == ["niid3_sdht"]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from fmtlbench.config import TrainConfig
+from fmtlbench.config import TrainConfig, resolve
 from fmtlbench.data.catalog import dataset_for
 from fmtlbench.data.views import View
 from fmtlbench.engine.evaluate import make_meter
@@ -51,6 +51,44 @@ def test_both_cosines_are_timms(after):
         timms.step(epoch)
         assert learning_rate(config, epoch, 100) == pytest.approx(optimizer.param_groups[0]["lr"], rel=1e-9)
     assert (learning_rate(config, 5, 100) == 1e-4) is after
+
+
+def test_a_warm_up_in_rounds_is_one_in_that_many_local_epochs():
+    schedule = {"lr": 1e-4, "warmup_lr": 1.25e-7, "min_lr": 1.25e-6, "schedule": "cosine_after_warmup"}
+    rounds, epochs = train_config(warmup_rounds=5, **schedule), train_config(warmup_epochs=20, **schedule)
+    for epoch in range(400):
+        assert learning_rate(rounds, epoch, 400, 4, "nyud") == learning_rate(epochs, epoch, 400, 4, "nyud")
+    assert learning_rate(rounds, 19, 400, 4) < 1e-4 == learning_rate(rounds, 20, 400, 4)
+    assert learning_rate(rounds, 4, 100, 1) < 1e-4 == learning_rate(rounds, 5, 100, 1)
+
+
+def test_a_warm_up_by_dataset():
+    by_name = train_config(warmup_epochs={"nyud": 8, "pascal": 2}, min_lr=0.1)
+    for dataset, length in (("nyud", 8), ("pascal", 2)):
+        one = train_config(warmup_epochs=length, min_lr=0.1)
+        rates = [[learning_rate(config, epoch, 40, 4, dataset) for epoch in range(40)] for config in (by_name, one)]
+        assert rates[0] == rates[1] and rates[0].index(max(rates[0])) == length
+
+
+@pytest.mark.parametrize(
+    ("preset", "warmup", "per_round"), [("nano", 2, 1), ("paper", 5, 4), ("paper", 5, 1), ("mat-fl", 0, 10)]
+)
+def test_the_presets_rates_of_all_epochs_are_what_they_were(preset, warmup, per_round):
+    """Before a warm-up could be counted in rounds or differ by dataset; to the last bit."""
+
+    def rate(c, epoch, epochs):
+        if epoch < warmup:
+            return c.warmup_lr + (c.lr - c.warmup_lr) * epoch / warmup
+        if c.schedule == "exponential":
+            return max(c.lr * c.decay ** (epoch // per_round), c.min_lr)
+        before = warmup if c.schedule == "cosine_after_warmup" else 0
+        way = (epoch - before) / max(epochs - before, 1)
+        return c.min_lr + 0.5 * (c.lr - c.min_lr) * (1 + math.cos(math.pi * way))
+
+    config = resolve("local", "st_mt_1", preset)
+    total = config.federation.rounds * per_round
+    rates = [learning_rate(config.train, epoch, total, per_round, "nyud") for epoch in range(total)]
+    assert rates == [rate(config.train, epoch, total) for epoch in range(total)]
 
 
 def test_a_run_shorter_than_its_warm_up():

@@ -154,6 +154,29 @@ def test_labels_name_what_is_not_default():
     assert label("mine", "Mine", {"a": 1, "b": True}, [{"a": 1, "b": False}]) == "Mine (b=true)"
 
 
+def test_what_the_preset_says_anyway_is_not_in_the_label():
+    def label(preset, options, algorithm="fedprox", title="FedProx"):
+        made = {"algorithm": algorithm, "title": title, "options": options, "preset": preset}
+        return Labels([made]).of(made)
+
+    assert label("fmtl-bench", {"mu": 0.001}) == label("paper", {"mu": 0.01}) == "FedProx"
+    assert label("fmtl-bench", {"mu": 0.01}) == "FedProx (mu=0.01)"
+    assert label("somebody's", {"mu": 0.01}) == "FedProx"  # not installed: the method's own default
+    assert label("mat-fl", {"variant": "voting"}, "matfl", "MaT-FL") == "MaT-FL"
+    assert label("mat-fl", {"variant": "cluster"}, "matfl", "MaT-FL") == "MaT-FL (variant=cluster)"
+    assert label("nano", {"variant": "voting"}, "matfl", "MaT-FL") == "MaT-FL (variant=voting)"
+    assert label("mat-fl", {"shared": "encoder"}) == "FedProx" and label("nano", {"shared": "encoder"}) == "FedProx-E"
+
+
+def test_one_label_maker_keeps_presets_apart():
+    made = [
+        {"algorithm": "fedprox", "title": "FedProx", "options": {"mu": 0.01}, "preset": p}
+        for p in ("nano", "fmtl-bench")
+    ]
+    labels = Labels(made)
+    assert [labels.of(each) for each in made] == ["FedProx", "FedProx (mu=0.01)"]
+
+
 def test_the_order_of_the_zoo_knows_every_method():
     from fmtlbench.algorithms import ALGORITHMS
 

@@ -180,6 +180,41 @@ def test_variants_match_by_their_options_and_scenario_parameters_by_value(tmp_pa
     assert cells(table, "1 MaT-FL", "gap")["pascal_semseg_mIoU"].value == pytest.approx(0)
 
 
+@pytest.mark.parametrize(
+    ("algorithm", "options", "row"),
+    [
+        ("matfl", {"variant": "voting"}, "MaT-FL"),
+        ("fedavg", {"shared": "encoder"}, "Plain Many-Task FL"),
+        ("fedprox", {"shared": "encoder", "mu": 0.01}, "FedProx"),
+    ],
+)
+@pytest.mark.parametrize("preset", ["mat-fl", "nano"])
+def test_a_run_stands_beside_the_papers_variant_whatever_its_preset(tmp_path, preset, algorithm, options, row):
+    clients = {"pascal-semseg": ("pascal", ("semseg",)), "pascal-sal": ("pascal", ("sal",))}
+    given = {"clients": clients, "scenario": "matfl_pascal5", "preset": preset, "algorithm": algorithm}
+    write_run(tmp_path, options=options, **given)
+    (table,) = compare(collect([tmp_path]), "matfl_table1")
+    assert {line.labels[0] for line in table.rows} == {f"pascal5 {row}"}
+    other = {"variant": "cluster"} if algorithm == "matfl" else {**options, "shared": "all"}
+    write_run(tmp_path, options=other, config_hash="other", **given)
+    (table,) = compare(collect([tmp_path]), "matfl_table1")
+    assert {line.labels[0] for line in table.rows} == {f"pascal5 {row}"}
+    assert any(f"({next(iter(other))}={next(iter(other.values()))})" in note for note in table.notes)
+
+
+def test_constants_of_another_preset_do_not_keep_a_run_out_of_the_table(tmp_path):
+    clients = {f"nyud-{n}": ("nyud", ("semseg", "depth", "normals", "edge")) for n in range(4)}
+    for preset, mu in (("nano", 0.01), ("fmtl-bench", 0.001), ("fmtl-bench", 0.1)):
+        options, text = {"mu": mu, "shared": "all"}, {"architecture": "md", "backbone": "resnet18"}
+        write_run(
+            tmp_path, algorithm="fedprox", options=options, clients=clients, scenario="niid4_ubsdmt", preset=preset,
+            setting=preset.ljust(64, "0"), setting_text=text, config_hash=f"{mu}",
+        )  # fmt: skip
+    tables = compare(collect([tmp_path]), "fmtlbench_table6_niid4_ubsdmt")
+    assert [{line.labels[0] for line in table.rows} for table in tables] == [{"FedProx MD"}] * 2
+    assert "not in the paper's table: FedProx (mu=0.1)" in [note for table in tables for note in table.notes]
+
+
 def test_another_number_of_clients_is_not_the_paper_s_setting(tmp_path):
     clients = {f"pascal-{task}": ("pascal", (task,)) for task in ("semseg", "sal")}
     for count in (1, 2):

@@ -15,7 +15,7 @@ from golden_files import FULL, GOLDEN, INDEX, Folder, cases, find, load
 
 TESTS = Path(__file__).parent
 
-FILES = {"A_aggregation": 39, "B_losses": 2, "C_meters": 14, "D_edges": 11, "E_models": 1, "F_transforms": 2}
+FILES = {"A_aggregation": 39, "B_losses": 2, "C_meters": 15, "D_edges": 11, "E_models": 1, "F_transforms": 2}
 
 # How many cases a plain checkout has at least, by test. The full set beside it adds to them.
 CASES = {

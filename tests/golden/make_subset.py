@@ -46,7 +46,7 @@ CHOSEN = (
     "B_losses/*",
     "C_meters/get_output_set?.npz",
     "C_meters/*_set0.npz",
-    "C_meters/scores_fedhca2.json",
+    "C_meters/scores_*.json",
     "D_edges/*",
     "E_models/*",
     "F_transforms/*",

@@ -272,14 +272,14 @@ def _incongruent(config: RunConfig, method: type[Algorithm], options: Any) -> st
         return None
     return (
         f"whole models of clients with {' and '.join(map(str, decoders))} tasks do not fit together (the papers' "
-        f"NULL); exchange encoders only{_encoder_only(method, config.federation.rounds)}, or decoders one by one: "
+        f"NULL); exchange encoders only{_encoder_only(method)}, or decoders one by one: "
         "--set federation.exchange=decoders"
     )
 
 
-def _encoder_only(method: type[Algorithm], rounds: int) -> str:
+def _encoder_only(method: type[Algorithm]) -> str:
     names = {f.name for f in dataclasses.fields(method.Params)}
-    options = {"shared": "encoder", "decoder": "none", "unify_every": rounds + 1}
+    options = {"shared": "encoder", "decoder": "none", "unify_every": "null"}
     return "".join(f" (--set algo.{name}={value})" for name, value in options.items() if name in names)
 
 

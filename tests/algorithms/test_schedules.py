@@ -66,8 +66,7 @@ def test_encoder_methods(name):
 
 
 def test_fedsta_unifies_decoders_of_a_task_every_so_often():
-    method = make("fedsta", PARTIES)
-    assert [i for i in range(40) if "decoder" in method.shared(i)] == [9, 19, 29, 39]
+    assert not any("decoder" in make("fedsta", PARTIES).shared(i) for i in range(100))  # as the FedHCA² supplement
     assert [i for i in range(7) if "decoder" in make("fedsta", PARTIES, unify_every=3).shared(i)] == [2, 5]
     rnd = make_round(PARTIES)
     new = aggregate("fedsta", rnd, unify_every=1)

@@ -138,10 +138,11 @@ def friend_weights(cosine, friends):
 
 def voting_tensors(tensors):
     """Weights of convolutions and linear layers, in order. A norm's weight is as long as its bias: not these."""
-    sizes = {t.name: t.stop - t.start for t in tensors}
+    parameters = [t for t in tensors if not t.statistic]
+    sizes = {t.name: t.stop - t.start for t in parameters}
     weights = [
         t
-        for t in tensors
+        for t in parameters
         if t.name.endswith("weight") and sizes.get(t.name[: -len("weight")] + "bias") != sizes[t.name]
     ]
-    return weights or list(tensors)
+    return weights or parameters

@@ -47,6 +47,9 @@ class FederationConfig:
     # decoders: one by one, also across tasks, while heads stay home (FedHCA²). models: all decoders of a client as one
     # row, with the heads where all clients have the same dataset and tasks (FMTL-Bench's whole models).
     exchange: Literal["decoders", "models"] = "decoders"
+    # home: BatchNorm's running means and variances stay with the client (FedHCA², FMTL-Bench). travel: those of the
+    # parts that travel are sent, aggregated and installed like parameters (MaT-FL's code).
+    statistics: Literal["home", "travel"] = "home"
 
 
 @dataclass(frozen=True)

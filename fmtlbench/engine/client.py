@@ -48,8 +48,10 @@ class Client:
         self.info = dataset_for(party.dataset, config.data.source)
         self.specs = task_specs(config, party.dataset)
         merged = () if config.federation.exchange == "decoders" else ("decoder", *(["head"] * config.heads_travel))
+        travel = config.federation.statistics == "travel"
         self.tracks = {
-            name: Track(build_client_model(config, party), config.train, device, merged) for name in algorithm.tracks
+            name: Track(build_client_model(config, party), config.train, device, merged, travel)
+            for name in algorithm.tracks
         }
         self.track = "main"
         self.schedule = algorithm.local_schedule(config.train.local_epochs[party.dataset])
@@ -79,16 +81,16 @@ class Client:
 
     def upload(self, kinds: tuple[str, ...]) -> dict[str, list[Tensor]]:
         """Copies of the asked parts, one row per owner."""
-        return {kind: [row.clone() for row in self.main.flat.rows(kind)] for kind in kinds}
+        return {kind: self.main.flat.read(kind) for kind in kinds}
 
     def download(self, rows: dict[str, list[Tensor]]) -> None:
-        """Take what the server sent: as the new parameters, or as the anchor of the local objective."""
-        if not self.algorithm.installs:
-            self.anchor |= {kind: [value.clone() for value in values] for kind, values in rows.items()}
-            return
+        """Take what the server sent: as the new model, or its parameters as the anchor of the local objective."""
         for kind, values in rows.items():
-            for mine, new in zip(self.main.flat.rows(kind), values, strict=True):
-                mine.copy_(new)
+            if self.algorithm.installs:
+                self.main.flat.write(kind, values)
+            else:
+                mine = self.main.flat.rows(kind)
+                self.anchor[kind] = [new[: len(row)].clone() for row, new in zip(mine, values, strict=True)]
 
     # -- local training ----------------------------------------------------------------------------------------------
 
@@ -96,7 +98,7 @@ class Client:
         """The local epochs of round `index`, in which `kinds` travel."""
         self.clock.start()
         if self.has_objective and self.algorithm.installs:
-            self.anchor = self.upload(kinds)
+            self.anchor = {kind: [row.clone() for row in self.main.flat.rows(kind)] for kind in kinds}
         total = self.config.federation.rounds * len(self.schedule)
         results = {}
         for name, track in self.tracks.items():
@@ -187,8 +189,9 @@ class Client:
         total = torch.zeros((), device=self.device)
         flat = self.tracks[self.track].flat
         live = iter(flat.parameters_of((kind,)))
+        parameters = [t for t in flat.layout(kind) if not t.statistic]
         for anchor in self.anchor[kind]:
-            for t in flat.layout(kind):
+            for t in parameters:
                 parameter = next(live)
                 total = total + (parameter - anchor[t.start : t.stop].view_as(parameter)).square().sum()
         return total

@@ -265,17 +265,31 @@ def resolve(
 
 
 def _incongruent(config: RunConfig, method: type[Algorithm], options: Any) -> str | None:
-    """Why whole models cannot be exchanged: the tables' NULL. The task-conditioned network fits any clients."""
+    """Why the method does not fit the clients' local epochs or their models."""
     specs = config.scenario.parties()
-    decoders = sorted({len(spec.tasks) for spec in specs})
+    instance = method(options, [Party(s.index, s.id, s.dataset, s.tasks, samples=1) for s in specs])
+    return _no_schedule(config, instance) or _no_whole_models(config, instance)
+
+
+def _no_schedule(config: RunConfig, instance: Algorithm) -> str | None:
+    for dataset in dict.fromkeys(spec.dataset for spec in config.scenario.parties()):
+        try:
+            instance.local_schedule(config.train.local_epochs[dataset])
+        except ValueError as error:
+            return f"local epochs of {dataset}: {error}"
+    return None
+
+
+def _no_whole_models(config: RunConfig, instance: Algorithm) -> str | None:
+    """Why whole models cannot be exchanged: the tables' NULL. The task-conditioned network fits any clients."""
+    decoders = sorted({len(spec.tasks) for spec in config.scenario.parties()})
     if config.federation.exchange == "decoders" or config.model.one_decoder or len(decoders) == 1:
         return None
-    instance = method(options, [Party(s.index, s.id, s.dataset, s.tasks, samples=1) for s in specs])
     if not any("decoder" in instance.shared(index) for index in range(config.federation.rounds)):
         return None
     return (
         f"whole models of clients with {' and '.join(map(str, decoders))} tasks do not fit together (the papers' "
-        f"NULL); exchange encoders only{_encoder_only(method)}, or decoders one by one: "
+        f"NULL); exchange encoders only{_encoder_only(type(instance))}, or decoders one by one: "
         "--set federation.exchange=decoders"
     )
 

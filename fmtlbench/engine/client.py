@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..algorithms import Algorithm
+from ..algorithms import Algorithm, Kinds
 from ..config import RunConfig
 from ..cost.clock import OTHER, stopwatch
 from ..data.batches import batch_count, train_batches
@@ -133,7 +133,7 @@ class Client:
             yield
 
     def _epoch(
-        self, track: Track, optimizer: torch.optim.Optimizer, index: int, trained: tuple[str, ...], lr: float,
+        self, track: Track, optimizer: torch.optim.Optimizer, index: int, trained: Kinds | tuple[Kinds, ...], lr: float,
         order: np.random.Generator, on_step: Callable | None = None,
     ) -> tuple[dict[str, float], float | None]:  # fmt: skip
         """The only batch loop there is."""
@@ -142,14 +142,16 @@ class Client:
         for group in optimizer.param_groups:
             group["lr"] = lr
         flat, scaler = track.flat, track.scaler
-        flat.watch_gradients(trained)
         batches = batch_count(len(self.data.train), train.batch_size)
+        turns = turns_of(trained, batches)
         watch = EpochWatch(self.party.id, index, self.steps, batches, self.device)
         self.clock.lap(OTHER)
         workers = self.config.data.workers
-        for batch in train_batches(
-            self.data.train, tasks, train.batch_size, order, train.augment, self.device, workers
+        for position, batch in enumerate(
+            train_batches(self.data.train, tasks, train.batch_size, order, train.augment, self.device, workers)
         ):
+            if position in turns:
+                flat.watch_gradients(turns[position])
             self.clock.lap("load" if self.warm else "warmup")
             for number, learned in enumerate(self.steps):
                 with torch.autocast(self.device.type, amp) if amp else nullcontext():
@@ -233,7 +235,7 @@ class Client:
             if track.scaler.is_enabled():
                 track.scaler.load_state_dict(scale)
 
-    def _finetune(self, track: Track, index: int, schedule: tuple[tuple[str, ...], ...]) -> None:
+    def _finetune(self, track: Track, index: int, schedule: Sequence[Kinds | tuple[Kinds, ...]]) -> None:
         """Some epochs at the full learning rate with an optimiser of their own, on the client's training images."""
         optimizer = make_optimizer(self.config.train, track.flat.parameters, self.device)
         with self._randomness("finetune", index):
@@ -251,3 +253,12 @@ class Client:
         for name, track in self.tracks.items():
             track.load_state_dict(state[name])
         self.anchor = {kind: [row.to(self.device) for row in rows] for kind, rows in state.get("anchor", {}).items()}
+
+
+def turns_of(trained: Kinds | tuple[Kinds, ...], batches: int) -> dict[int, Kinds]:
+    """From which batch of an epoch on which kinds of blocks train: all the way, or by turns of equal length."""
+    if isinstance(trained[0], str):
+        return {0: trained}
+    if batches < len(trained):  # not one for each: all at once
+        return {0: tuple(dict.fromkeys(kind for kinds in trained for kind in kinds))}
+    return {turn * batches // len(trained): kinds for turn, kinds in enumerate(trained)}

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 ALGORITHMS = Registry("algorithm", "fmtlbench.algorithms")
 
-Schedule = list[tuple[str, ...]]  # for each epoch, the kinds of blocks that train in it
+# For each epoch, the kinds of blocks that train in it: one tuple of them, or several that share the epoch's batches,
+# one after the other (with fewer batches than that, all at once).
+Kinds = tuple[str, ...]
+Schedule = list[Kinds | tuple[Kinds, ...]]
 
 
 class Local(Protocol):
@@ -42,7 +45,7 @@ class Evaluation:
     """Which parameters are scored: a track as it is, or a copy of it after some epochs of fine-tuning."""
 
     track: str = "main"
-    finetune: tuple[tuple[str, ...], ...] = ()
+    finetune: tuple[Kinds | tuple[Kinds, ...], ...] = ()
 
 
 class Algorithm:
@@ -94,7 +97,11 @@ class Algorithm:
         return None
 
     def local_schedule(self, epochs: int) -> Schedule:
-        """For each local epoch, the kinds of blocks that train in it."""
+        """For each local epoch, the kinds of blocks that train in it; ValueError tells why that many cannot be.
+
+        An epoch may be several tuples, which share its batches: (("decoder", "head"), ("encoder",)) trains decoders and
+        heads on the first half of them and the encoder on the second.
+        """
         return [KINDS] * epochs
 
     def evaluation_model(self) -> Evaluation:

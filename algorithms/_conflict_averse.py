@@ -10,6 +10,11 @@ GAP = 1e-12
 ROUNDING = 1e-14
 TINY = 1e-9  # a step not worth taking
 
+# An inner product of two rows of float32 is off by up to this share of their lengths' product (measured: 5e-7), so the
+# length of Σ w_i Δ_i is told from 0 only above RESOLUTION · Σ w_i ‖Δ_i‖.
+GRAM_ROUNDING = 2.0**-20
+RESOLUTION = GRAM_ROUNDING**0.5
+
 
 def conflict_averse_coefficients(gram: np.ndarray, c: float) -> np.ndarray:
     """U such that Ũ = Σ u_i Δ_i = Δ̄ + √φ U_w/‖U_w‖, with φ = c²‖Δ̄‖² and w from `simplex_weights`. [N]."""
@@ -18,10 +23,35 @@ def conflict_averse_coefficients(gram: np.ndarray, c: float) -> np.ndarray:
     w = simplex_weights(gram, c)
     norm = np.sqrt(max(w @ gram @ w, 0.0))
     radius = c * np.sqrt(max(mean @ gram @ mean, 0.0))
-    # U_w = 0 has no direction (a client that did not move, or exactly opposite ones): the mean alone is left.
-    if norm <= 1e-7 * np.sqrt(max(np.trace(gram) / n, 0.0)):
+    if _has_no_direction(gram, c, w):
         return mean
     return mean + radius / norm * w
+
+
+def _has_no_direction(gram: np.ndarray, c: float, w: np.ndarray) -> bool:
+    """Whether the optimum is U_w = 0, as far as rounding tells; Ũ is the mean alone then.
+
+    F(w) = ⟨U_w, Δ̄⟩ + c‖Δ̄‖‖U_w‖ depends on U = U_w alone, is 0 at U = 0, and F(tU) = t F(U). So 0 is the optimum if and
+    only if the convex hull of the updates contains it (a client that did not move, exactly opposite ones) and F ≥ 0 on
+    the hull: always for c ≥ 1, else unless some U meets Δ̄ at a cosine below −c. How small the solver left ‖U_w‖ says
+    nothing, as a flat F leaves it anywhere. Rounding moves F by RESOLUTION · (1 + c)‖Δ̄‖ Σ w_i ‖Δ_i‖ at most.
+    """
+    n = len(gram)
+    mean, lengths = np.full(n, 1 / n), np.sqrt(np.diag(gram).clip(0))
+    mean_length = np.sqrt(max(mean @ gram @ mean, 0.0))
+    if c <= 0 or mean_length <= RESOLUTION * (mean @ lengths):  # no radius: any direction will do
+        return True
+    value = w @ gram @ mean + c * mean_length * np.sqrt(max(w @ gram @ w, 0.0))
+    margin = RESOLUTION * (1 + c) * mean_length
+    if abs(value) > margin * lengths.max():
+        return False
+    if lengths.min() <= 1e-12 * lengths.max():  # it did not move: 0 itself is among the updates
+        return value >= -margin * (w @ lengths)
+    # In terms of unit vectors: v_i = w_i‖Δ_i‖ / Σ w_j‖Δ_j‖ makes ‖U_w‖ / Σ w_j‖Δ_j‖ the length of Σ v_i Δ_i/‖Δ_i‖.
+    cosines = _positive((gram + gram.T) / (2 * lengths * lengths[:, None]))
+    v = _interior_point(cosines, np.zeros(n), 1.0)
+    spread = max(w @ lengths, 1 / (v / lengths).sum())  # of the optimum, and of the way to write 0
+    return v @ cosines @ v <= GRAM_ROUNDING and value >= -margin * spread
 
 
 def simplex_weights(gram: np.ndarray, c: float) -> np.ndarray:
@@ -34,8 +64,7 @@ def simplex_weights(gram: np.ndarray, c: float) -> np.ndarray:
     scale = np.trace(gram) / n
     if n == 1 or not 0 < scale < np.inf:
         return start
-    values, vectors = np.linalg.eigh((gram + gram.T) / (2 * scale))
-    g = vectors * values.clip(0) @ vectors.T  # rounding may have left it indefinite, the problem not convex
+    g = _positive((gram + gram.T) / (2 * scale))
     linear = g @ start
     mean_square = start @ linear  # ‖Δ̄‖², where the updates have a mean square length of one
     if mean_square <= 1e-14:  # they cancel out as far as single precision tells: no point is better than another
@@ -45,6 +74,12 @@ def simplex_weights(gram: np.ndarray, c: float) -> np.ndarray:
     radius = c * np.sqrt(mean_square)
     size = max(np.abs(linear).max(), radius)
     return _interior_point(g, linear / size, radius / size)
+
+
+def _positive(gram: np.ndarray) -> np.ndarray:
+    """The nearest positive semidefinite matrix: rounding may have left it indefinite, the problem not convex."""
+    values, vectors = np.linalg.eigh(gram)
+    return vectors * values.clip(0) @ vectors.T
 
 
 def _interior_point(g: np.ndarray, linear: np.ndarray, radius: float, steps: int = 60) -> np.ndarray:

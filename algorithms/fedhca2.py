@@ -2,9 +2,10 @@
 
 Encoders add α_i times the conflict-averse common update; decoders add β_{k,l} times what each layer attends to among
 all decoders; α and β learn by closed-form gradients. Lu et al., CVPR 2024, arXiv:2311.13250. Defaults are the public
-code's: c = 0.4, weights from 0.1, SGD 0.01 / 0.9 / 1e-4; Ũ is divided by 1 + c², alike clients average their updates.
-A hyper weight learns if its client took part in the round before too; else it stays. Optimum and attention decide who
-counts how much, so weighting by samples has no place here.
+code's: c = 0.4, weights from 0.1, SGD 0.01 / 0.9 / 1e-4; Ũ is divided by 1 + c², alike clients average their updates,
+both of which the paper's equations do not have: `rescale=false`, `average_alike=false`. A hyper weight learns if its
+client took part in the round before too; else it stays. Optimum and attention decide who counts how much, so weighting
+by samples has no place here.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ class FedHCA2(Algorithm):
         lr: float = limits(0.01, low=0, doc="learning rate of the hyper weights")
         momentum: float = limits(0.9, low=0, high=1, doc="of the hyper weights")
         weight_decay: float = limits(1e-4, low=0, doc="of the hyper weights")
+        rescale: bool = limits(True, doc="divide Ũ by 1 + c², as the public code does; Eq. 9 does not")
+        average_alike: bool = limits(True, doc="clients of one dataset and task set average their encoder updates")
         encoder: Literal["hca", "none"] = limits("hca", doc="none: encoders stay home (Table 3's +Dec)")
         decoder: Literal["hca", "none"] = limits("hca", doc="none: decoders stay home (Table 3's +Enc)")
 
@@ -59,17 +62,20 @@ class FedHCA2(Algorithm):
         gram, along = inner_products(rows, self.common_update)
         self.alpha.step({i: [-g] for i, g in zip(clients, along.tolist()) if i in self.common_clients})
         c = self.params.c
-        u = conflict_averse_coefficients(gram, c) / (1 + c * c)
+        u = conflict_averse_coefficients(gram, c)
+        if self.params.rescale:
+            u = u / (1 + c * c)
         alpha = np.array([self.alpha.used(i, 1, self.params.alpha) for i in clients])  # [N, 1]
         new, self.common_update = self._move(rows, u, alpha)
         self.common_clients = tuple(clients)
         return new
 
     def _move(self, rows, u, alpha):
-        """Ũ = Σ u_j Δ_j, and each row plus its α Ũ with alike clients' Δ averaged, in one pass. [N, d] and [d]."""
+        """Ũ = Σ u_j Δ_j, and each row plus its α Ũ, alike clients' Δ averaged if asked, in one pass. [N, d] and [d]."""
         import torch
 
-        to_mean = group_means(alike(rows, self.parties)) - np.eye(len(u))  # all 0 if no two clients are alike
+        labels = alike(rows, self.parties) if self.params.average_alike else range(len(u))
+        to_mean = group_means(labels) - np.eye(len(u))  # all 0 if no two clients are alike
         u, alpha, to_mean = (rows.after.new_tensor(x) for x in (u, alpha, to_mean))
         new, common = empty_like(rows.after), empty_like(rows.after[0])
         for columns, delta in updates(rows):

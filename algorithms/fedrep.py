@@ -1,7 +1,8 @@
 """FedRep: the encoder is averaged; a client first fits decoders and heads to it, then the encoder to them.
 
-Collins et al., ICML 2021, arXiv:2102.07078. `head_epochs` with the encoder frozen come before the local epochs, in
-which decoders and heads are frozen; by default there are as many of them as local epochs.
+Collins et al., ICML 2021, arXiv:2102.07078. Of a client's local epochs the first `head_epochs` train decoders and heads
+with the encoder frozen, the others the encoder with the rest frozen: as many steps as any other method takes. By
+default half of the epochs, rounded down; a single local epoch is halved instead, by its batches.
 """
 
 from __future__ import annotations
@@ -22,8 +23,15 @@ class FedRep(FedPer):
 
     @dataclass(frozen=True)
     class Params(FedPer.Params):
-        head_epochs: int | None = limits(None, low=0, doc="epochs of decoders and heads; null = local epochs")
+        head_epochs: int | None = limits(None, low=0, doc="local epochs for decoders and heads; null = half of them")
 
     def local_schedule(self, epochs):
-        first = epochs if self.params.head_epochs is None else self.params.head_epochs
-        return [("decoder", "head")] * first + [("encoder",)] * epochs
+        head, body = ("decoder", "head"), ("encoder",)
+        first = self.params.head_epochs
+        if first is None:
+            if epochs == 1:
+                return [(head, body)]
+            first = epochs // 2
+        if first > epochs:
+            raise ValueError(f"algo.head_epochs={first} is more than there are; expected {epochs} at most")
+        return [head] * first + [body] * (epochs - first)

@@ -1,8 +1,8 @@
-"""FedSTA: encoders are averaged every round, decoders of the same task now and then.
+"""FedSTA: encoders are averaged every round, decoders of the same task now and then if asked.
 
 Park et al., NeurIPS 2021, arXiv:2111.01338, whose task-specific parts are unified across the clients of a task only
-every so many rounds; here in every `unify_every`-th, by default 10. With more than the run's rounds decoders never
-travel: so FedSTA ran in the FedHCA² supplement, and so it is FedPer.
+every so many rounds: `unify_every`. By default they never are: so FedSTA ran in the FedHCA² supplement, and so it is
+FedPer.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from .fedper import FedPer
 
 @ALGORITHMS.register("fedsta")
 class FedSTA(FedPer):
-    """Mean of the encoders; now and then the mean of the decoders of each task."""
+    """Mean of the encoders; on request, now and then, the mean of the decoders of each task."""
 
     title = "FedSTA"
     paper = "Park et al., NeurIPS 2021, arXiv:2111.01338"
 
     @dataclass(frozen=True)
     class Params(FedPer.Params):
-        unify_every: int = limits(10, low=1, doc="rounds from one averaging of decoders to the next")
+        unify_every: int | None = limits(None, low=1, doc="rounds between two averagings of decoders; null = never")
 
     def shared(self, index):
-        unify = (index + 1) % self.params.unify_every == 0
-        return ("encoder", "decoder") if unify else ("encoder",)
+        every = self.params.unify_every
+        return ("encoder", "decoder") if every and (index + 1) % every == 0 else ("encoder",)
 
     def aggregate(self, rnd):
         new = super().aggregate(rnd)

@@ -1,11 +1,12 @@
 """MaT-FL: clients average their encoder with those it resembles, whatever their tasks.
 
 Cai et al., CVPR Workshops 2023. `variant=cluster` is its code, and what the FedHCA² and FMTL-Bench tables ran: θ_i
-minus the mean θ are clustered (cosine, average linkage) into k = 2, encoders averaged within. `variant=voting` is its
-paper: the last `vote_layers` = 8 layers each vote for the `friends` = 8 clients (itself among them) whose updates
-resemble a client's most; it moves by its friends' updates weighted by similarity, and alike clients then share the
-mean. The paper divides by sums of cosines, which may be 0: negative ones count as 0 here. Similarity decides the
-weights, so weighting by samples has no place here.
+minus the mean θ̄ are clustered (cosine, average linkage) into k = 2, encoders averaged within. `variant=soft` is its
+code's soft grouping: θ_i becomes Σ_j s_ij θ_j, s_ij = max(cos(θ_i − θ̄, θ_j − θ̄) + `threshold`, 0) with rows scaled to
+sum 1. `variant=voting` is its paper: the last `vote_layers` = 8 layers each vote for the `friends` = 8 clients (itself
+among them) whose updates resemble a client's most; it moves by its friends' updates weighted by similarity, and alike
+clients then share the mean. The paper divides by sums of cosines, which may be 0: negative ones count as 0 here.
+Similarity decides the weights, so weighting by samples has no place here.
 """
 
 from __future__ import annotations
@@ -30,14 +31,15 @@ class MaTFL(Algorithm):
 
     @dataclass(frozen=True)
     class Params:
-        variant: Literal["cluster", "voting"] = limits("cluster", doc="the public code, or the paper")
+        variant: Literal["cluster", "soft", "voting"] = limits("cluster", doc="the public code's two, or the paper")
         k: int = limits(2, low=1, doc="number of clusters (cluster)")
+        threshold: float = limits(0.0, above=-1, doc="added to every cosine before negative ones are cut off (soft)")
         friends: int = limits(8, low=1, doc="K: how many clients to follow, oneself included (voting)")
         vote_layers: int = limits(8, low=1, doc="how many of the last conv and linear layers vote (voting)")
 
     def __init__(self, params, parties):
         super().__init__(params, parties)
-        self.groups = {}  # client id → its cluster's number, or its friends' ids, of the last round
+        self.groups = {}  # client id → its cluster's number, or the ids of those it follows, of the last round
         self.votes = None  # what each layer voted in the last round (voting)
 
     def shared(self, index):
@@ -45,12 +47,18 @@ class MaTFL(Algorithm):
 
     def aggregate(self, rnd):
         rows = rnd.encoder
-        return {"encoder": self._cluster(rows) if self.params.variant == "cluster" else self._vote(rows)}
+        step = {"cluster": self._cluster, "soft": self._blend, "voting": self._vote}[self.params.variant]
+        return {"encoder": step(rows)}
 
     def _cluster(self, rows):
         labels = clusters(cosines(centred_gram(rows.after)), self.params.k)
         self.groups = dict(zip(self._ids(rows), labels))
         return mix(group_means(labels), rows.after)
+
+    def _blend(self, rows):
+        weights = soft_weights(cosines(centred_gram(rows.after)), self.params.threshold)
+        self._keep_friends(rows, weights)
+        return mix(weights, rows.after)
 
     def _vote(self, rows):
         voters = voting_tensors(rows.tensors)[-self.params.vote_layers :]
@@ -61,9 +69,13 @@ class MaTFL(Algorithm):
         ids = self._ids(rows)
         votes = layer_votes(similar, self.params.friends).tolist()
         self.votes = {"layers": [t.name for t in voters], "clients": ids, "votes": votes}
-        self.groups = {ids[i]: [ids[j] for j in np.flatnonzero(row)] for i, row in enumerate(weights)}
+        self._keep_friends(rows, weights)
         means = group_means(alike(rows, self.parties))
         return move(rows, means @ weights, means)
+
+    def _keep_friends(self, rows, weights):
+        ids = self._ids(rows)
+        self.groups = {ids[i]: [ids[j] for j in np.flatnonzero(row)] for i, row in enumerate(weights)}
 
     def _ids(self, rows):
         return [self.parties[owner.client].id for owner in rows.owners]
@@ -87,6 +99,14 @@ def clusters(cosine, k):
         for i in rows:
             labels[i] = number
     return labels
+
+
+def soft_weights(cosine, threshold):
+    """Each row's share of every row. A client that stands on the mean has no direction: it is left alone. [R, R]."""
+    # `cosine` is 1 on the diagonal, so no row sums to 0; a client on the mean moves by nothing whatever the threshold,
+    # as the mean of all is itself.
+    weights = (cosine + threshold).clip(min=0)
+    return weights / weights.sum(1, keepdims=True)
 
 
 def layer_votes(cosine, friends):
@@ -118,10 +138,11 @@ def friend_weights(cosine, friends):
 
 def voting_tensors(tensors):
     """Weights of convolutions and linear layers, in order. A norm's weight is as long as its bias: not these."""
-    sizes = {t.name: t.stop - t.start for t in tensors}
+    parameters = [t for t in tensors if not t.statistic]
+    sizes = {t.name: t.stop - t.start for t in parameters}
     weights = [
         t
-        for t in tensors
+        for t in parameters
         if t.name.endswith("weight") and sizes.get(t.name[: -len("weight")] + "bias") != sizes[t.name]
     ]
-    return weights or list(tensors)
+    return weights or parameters

@@ -49,6 +49,9 @@ class FederationConfig:
     # decoders: one by one, also across tasks, while heads stay home (FedHCA²). models: all decoders of a client as one
     # row, with the heads where all clients have the same dataset and tasks (FMTL-Bench's whole models).
     exchange: Literal["decoders", "models"] = "decoders"
+    # home: BatchNorm's running means and variances stay with the client (FedHCA², FMTL-Bench). travel: those of the
+    # parts that travel are sent, aggregated and installed like parameters (MaT-FL's code).
+    statistics: Literal["home", "travel"] = "home"
 
 
 @dataclass(frozen=True)
@@ -303,24 +306,38 @@ def _preset_options(entries: Any, name: str | None, origins: dict[str, str]) -> 
 
 
 def _incongruent(config: RunConfig, method: type[Algorithm], options: Any) -> str | None:
-    """Why whole models cannot be exchanged: the tables' NULL. The task-conditioned network fits any clients."""
+    """Why the method does not fit the clients' local epochs or their models."""
     specs = config.scenario.parties()
-    decoders = sorted({len(spec.tasks) for spec in specs})
+    instance = method(options, [Party(s.index, s.id, s.dataset, s.tasks, samples=1) for s in specs])
+    return _no_schedule(config, instance) or _no_whole_models(config, instance)
+
+
+def _no_schedule(config: RunConfig, instance: Algorithm) -> str | None:
+    for dataset in dict.fromkeys(spec.dataset for spec in config.scenario.parties()):
+        try:
+            instance.local_schedule(config.train.local_epochs[dataset])
+        except ValueError as error:
+            return f"local epochs of {dataset}: {error}"
+    return None
+
+
+def _no_whole_models(config: RunConfig, instance: Algorithm) -> str | None:
+    """Why whole models cannot be exchanged: the tables' NULL. The task-conditioned network fits any clients."""
+    decoders = sorted({len(spec.tasks) for spec in config.scenario.parties()})
     if config.federation.exchange == "decoders" or config.model.one_decoder or len(decoders) == 1:
         return None
-    instance = method(options, [Party(s.index, s.id, s.dataset, s.tasks, samples=1) for s in specs])
     if not any("decoder" in instance.shared(index) for index in range(config.federation.rounds)):
         return None
     return (
         f"whole models of clients with {' and '.join(map(str, decoders))} tasks do not fit together (the papers' "
-        f"NULL); exchange encoders only{_encoder_only(method, config.federation.rounds)}, or decoders one by one: "
+        f"NULL); exchange encoders only{_encoder_only(type(instance))}, or decoders one by one: "
         "--set federation.exchange=decoders"
     )
 
 
-def _encoder_only(method: type[Algorithm], rounds: int) -> str:
+def _encoder_only(method: type[Algorithm]) -> str:
     names = {f.name for f in dataclasses.fields(method.Params)}
-    options = {"shared": "encoder", "decoder": "none", "unify_every": rounds + 1}
+    options = {"shared": "encoder", "decoder": "none", "unify_every": "null"}
     return "".join(f" (--set algo.{name}={value})" for name, value in options.items() if name in names)
 
 

@@ -23,12 +23,13 @@ class Owner(NamedTuple):
 
 
 class TensorSlice(NamedTuple):
-    """One parameter tensor inside a row."""
+    """One tensor inside a row: a parameter, or running statistics where these travel."""
 
     name: str
     layer: str
     start: int
     stop: int
+    statistic: bool = False
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..algorithms import Algorithm
+from ..algorithms import Algorithm, Kinds
 from ..config import RunConfig
 from ..cost.clock import OTHER, stopwatch
 from ..data.batches import batch_count, train_batches
@@ -48,8 +48,10 @@ class Client:
         self.info = dataset_for(party.dataset, config.data.source)
         self.specs = task_specs(config, party.dataset)
         merged = () if config.federation.exchange == "decoders" else ("decoder", *(["head"] * config.heads_travel))
+        travel = config.federation.statistics == "travel"
         self.tracks = {
-            name: Track(build_client_model(config, party), config.train, device, merged) for name in algorithm.tracks
+            name: Track(build_client_model(config, party), config.train, device, merged, travel)
+            for name in algorithm.tracks
         }
         self.track = "main"
         self.schedule = algorithm.local_schedule(config.train.local_epochs[party.dataset])
@@ -79,16 +81,16 @@ class Client:
 
     def upload(self, kinds: tuple[str, ...]) -> dict[str, list[Tensor]]:
         """Copies of the asked parts, one row per owner."""
-        return {kind: [row.clone() for row in self.main.flat.rows(kind)] for kind in kinds}
+        return {kind: self.main.flat.read(kind) for kind in kinds}
 
     def download(self, rows: dict[str, list[Tensor]]) -> None:
-        """Take what the server sent: as the new parameters, or as the anchor of the local objective."""
-        if not self.algorithm.installs:
-            self.anchor |= {kind: [value.clone() for value in values] for kind, values in rows.items()}
-            return
+        """Take what the server sent: as the new model, or its parameters as the anchor of the local objective."""
         for kind, values in rows.items():
-            for mine, new in zip(self.main.flat.rows(kind), values, strict=True):
-                mine.copy_(new)
+            if self.algorithm.installs:
+                self.main.flat.write(kind, values)
+            else:
+                mine = self.main.flat.rows(kind)
+                self.anchor[kind] = [new[: len(row)].clone() for row, new in zip(mine, values, strict=True)]
 
     # -- local training ----------------------------------------------------------------------------------------------
 
@@ -96,7 +98,7 @@ class Client:
         """The local epochs of round `index`, in which `kinds` travel."""
         self.clock.start()
         if self.has_objective and self.algorithm.installs:
-            self.anchor = self.upload(kinds)
+            self.anchor = {kind: [row.clone() for row in self.main.flat.rows(kind)] for kind in kinds}
         total = self.config.federation.rounds * len(self.schedule)
         results = {}
         for name, track in self.tracks.items():
@@ -132,7 +134,7 @@ class Client:
             yield
 
     def _epoch(
-        self, track: Track, optimizer: torch.optim.Optimizer, index: int, trained: tuple[str, ...], lr: float,
+        self, track: Track, optimizer: torch.optim.Optimizer, index: int, trained: Kinds | tuple[Kinds, ...], lr: float,
         order: np.random.Generator, on_step: Callable | None = None,
     ) -> tuple[dict[str, float], float | None]:  # fmt: skip
         """The only batch loop there is."""
@@ -141,14 +143,16 @@ class Client:
         for group in optimizer.param_groups:
             group["lr"] = lr
         flat, scaler = track.flat, track.scaler
-        flat.watch_gradients(trained)
         batches = batch_count(len(self.data.train), train.batch_size)
+        turns = turns_of(trained, batches)
         watch = EpochWatch(self.party.id, index, self.steps, batches, self.device)
         self.clock.lap(OTHER)
         workers = self.config.data.workers
-        for batch in train_batches(
-            self.data.train, tasks, train.batch_size, order, train.augment, self.device, workers
+        for position, batch in enumerate(
+            train_batches(self.data.train, tasks, train.batch_size, order, train.augment, self.device, workers)
         ):
+            if position in turns:
+                flat.watch_gradients(turns[position])
             self.clock.lap("load" if self.warm else "warmup")
             for number, learned in enumerate(self.steps):
                 with torch.autocast(self.device.type, amp) if amp else nullcontext():
@@ -188,8 +192,9 @@ class Client:
         total = torch.zeros((), device=self.device)
         flat = self.tracks[self.track].flat
         live = iter(flat.parameters_of((kind,)))
+        parameters = [t for t in flat.layout(kind) if not t.statistic]
         for anchor in self.anchor[kind]:
-            for t in flat.layout(kind):
+            for t in parameters:
                 parameter = next(live)
                 total = total + (parameter - anchor[t.start : t.stop].view_as(parameter)).square().sum()
         return total
@@ -231,7 +236,7 @@ class Client:
             if track.scaler.is_enabled():
                 track.scaler.load_state_dict(scale)
 
-    def _finetune(self, track: Track, index: int, schedule: tuple[tuple[str, ...], ...]) -> None:
+    def _finetune(self, track: Track, index: int, schedule: Sequence[Kinds | tuple[Kinds, ...]]) -> None:
         """Some epochs at the full learning rate with an optimiser of their own, on the client's training images."""
         optimizer = make_optimizer(self.config.train, track.flat.parameters, self.device)
         with self._randomness("finetune", index):
@@ -249,3 +254,12 @@ class Client:
         for name, track in self.tracks.items():
             track.load_state_dict(state[name])
         self.anchor = {kind: [row.to(self.device) for row in rows] for kind, rows in state.get("anchor", {}).items()}
+
+
+def turns_of(trained: Kinds | tuple[Kinds, ...], batches: int) -> dict[int, Kinds]:
+    """From which batch of an epoch on which kinds of blocks train: all the way, or by turns of equal length."""
+    if isinstance(trained[0], str):
+        return {0: trained}
+    if batches < len(trained):  # not one for each: all at once
+        return {0: tuple(dict.fromkeys(kind for kinds in trained for kind in kinds))}
+    return {turn * batches // len(trained): kinds for turn, kinds in enumerate(trained)}

@@ -184,7 +184,7 @@ def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str
         "setting_text": {
             "architecture": config.model.architecture, "backbone": config.model.backbone,
             "pretrained": config.model.pretrained, "exchange": config.federation.exchange,
-            "participation": config.federation.participation,
+            "participation": config.federation.participation, "statistics": config.federation.statistics,
             "size": {domain: list(size) for domain, size in config.data.size.items()},
             "scenario_parameters": dict(config.scenario.parameters),
             **({"when": when} if (when := config.evaluation.when) != "after_aggregation" else {}),

@@ -16,10 +16,11 @@ class Track:
     """One model of a client and everything its training carries from round to round."""
 
     def __init__(
-        self, model: nn.Module, train: TrainConfig, device: torch.device, merged: tuple[str, ...] = ()
-    ) -> None:
+        self, model: nn.Module, train: TrainConfig, device: torch.device, merged: tuple[str, ...] = (),
+        statistics: bool = False,
+    ) -> None:  # fmt: skip
         self.model, self.train, self.device = model.to(device), train, device
-        self.flat = FlatModel(self.model, merged)
+        self.flat = FlatModel(self.model, merged, statistics)
         self.renew_optimizer()
         self.scaler = torch.amp.GradScaler(device.type, enabled=train.amp == "fp16")
 

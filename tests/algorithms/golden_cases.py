@@ -77,7 +77,10 @@ class EncoderCase:
             for c in layout["clients"]
         )
         params = layout.get("encoder_params") or layout["tensors"]
-        self.tensors = tuple(TensorSlice(p["name"], "encoder", p["offset"], p["offset"] + p["numel"]) for p in params)
+        self.tensors = tuple(
+            TensorSlice(p["name"], "encoder", p["offset"], p["offset"] + p["numel"], p.get("is_buffer", False))
+            for p in params
+        )
 
     def stack(self, data, suffix, prefix=""):
         return np.stack([data[f"{prefix}c{party.index}_{suffix}"] for party in self.parties])

@@ -60,7 +60,9 @@ def assert_close(got, want, **tolerance):
         torch.testing.assert_close(got[kind], want[kind], **tolerance)
 
 
-def by_definition(parties, history, c=0.4, start=0.1, lr=0.01, momentum=0.9, decay=1e-4):
+def by_definition(
+    parties, history, c=0.4, start=0.1, lr=0.01, momentum=0.9, decay=1e-4, rescale=True, average_alike=True
+):
     """FedHCA² as the specification words it, client by client, in double precision. The last round's encoders and α."""
     from fmtlbench.algorithms._conflict_averse import simplex_weights
 
@@ -77,7 +79,8 @@ def by_definition(parties, history, c=0.4, start=0.1, lr=0.01, momentum=0.9, dec
             alpha.setdefault(i, start)
         mean = stack.mean(0)
         u_w = simplex_weights(stack @ stack.T, c) @ stack
-        common = (mean + c * np.linalg.norm(mean) * u_w / np.linalg.norm(u_w)) / (1 + c * c)
+        common = mean + c * np.linalg.norm(mean) * u_w / np.linalg.norm(u_w)  # Eq. 9
+        common = common / (1 + c * c) if rescale else common
         received = tuple(delta)
         new = []
         for owner, before in zip(rows.owners, rows.before.double().numpy()):
@@ -85,20 +88,36 @@ def by_definition(parties, history, c=0.4, start=0.1, lr=0.01, momentum=0.9, dec
             mates = [
                 delta[j] for j in delta if (parties[j].dataset, set(parties[j].tasks)) == (me.dataset, set(me.tasks))
             ]
+            mates = mates if average_alike else [delta[owner.client]]  # Eq. 14
             new.append(before + np.mean(mates, 0) + np.clip(alpha[owner.client], 0, 1) * common)
     return np.stack(new), alpha
 
 
+@pytest.mark.parametrize("options", [{}, {"rescale": False}, {"average_alike": False}])
 @pytest.mark.parametrize("present", [[range(5)] * 4, [(0, 1, 2), (3, 1), (2, 0, 4), (4, 3, 1, 0)]])
-def test_encoders_follow_the_definition(present):
+def test_encoders_follow_the_definition(present, options):
     history = [only(rnd, *clients) for rnd, clients in zip(rounds(4, step=1.0), present)]
-    method = make("fedhca2", PARTIES)
+    method = make("fedhca2", PARTIES, **options)
     got = play(method, *history)["encoder"].numpy()
-    want, alpha = by_definition(PARTIES, history)
+    want, alpha = by_definition(PARTIES, history, **options)
     np.testing.assert_allclose(got, want, atol=2e-5)
     for i, value in alpha.items():
         assert method.alpha.weights[i][0] == pytest.approx(value, abs=1e-5)
     assert len({round(a, 6) for a in alpha.values()}) > 2  # they did learn, each its own way
+
+
+def test_the_papers_equations_are_two_options_away():
+    """Eq. 9 has no division by 1 + c², Eq. 14 each client's own update: θ + Δ_i + α Ũ, alike clients or not."""
+    rnd = make_round(PARTIES, step=1.0)
+    rows, c = rnd.encoder, 0.4
+    paper = play(make("fedhca2", PARTIES, rescale=False, average_alike=False), rnd)["encoder"] - rows.after
+    code = play(make("fedhca2", PARTIES), rnd)["encoder"] - rows.after
+    assert torch.allclose(paper, paper[:1].expand_as(paper), atol=1e-5)  # everybody adds the same α Ũ to its own model
+    torch.testing.assert_close(paper[1], (1 + c * c) * code[1], rtol=1e-4, atol=1e-5)  # client 1 is like nobody
+    assert not torch.allclose(code[0], code[1], atol=1e-2)  # 0 and 4 are alike
+    together = play(make("fedhca2", PARTIES, rescale=False), rnd)["encoder"]
+    own = rows.before + (rows.delta[0] + rows.delta[4]) / 2
+    torch.testing.assert_close(together[[0, 4]], own[[0, 4]] + paper[0], rtol=1e-4, atol=1e-5)
 
 
 def test_columns_in_blocks_give_what_one_block_gives(monkeypatch):

@@ -11,7 +11,9 @@ from golden_cases import EncoderCase, unconverged
 from golden_files import cases
 
 from fmtlbench.algorithms import ALGORITHMS, _conflict_averse
+from fmtlbench.algorithms._linear import centred_gram, cosines
 from fmtlbench.algorithms.cagrad import CAGrad
+from fmtlbench.algorithms.matfl import soft_weights
 from fmtlbench.algorithms.pcgrad import PCGrad
 from fmtlbench.exchange import Owner, Party, Round, Rows, TensorSlice
 
@@ -129,9 +131,27 @@ def test_matfl_code(reference, kind, number):
     layout = EncoderCase(folder, "matfl")
     data = np.load(folder / f"matflrepo_{kind}_set{number}.npz")
     after = layout.stack(data, "current")
-    # This code averages running statistics too; here they are columns like any other.
+    # This code averages running statistics too: rows as they are with federation.statistics=travel.
+    assert {t.name.rpartition(".")[2] for t in layout.tensors if t.statistic} == {"running_mean", "running_var"}
     method = make(name, layout.parties)
     assert_close(method.aggregate(layout.round(0, np.zeros_like(after), after)), layout.stack(data, "aggregated"))
     if name == "matfl":
         labels = [tuple(np.flatnonzero(row)) for row in data["scores"]]
         assert same_partition(list(method.groups.values()), labels)
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+@pytest.mark.parametrize("threshold", ["0", "0.5"])
+def test_soft_groups_of_the_matfl_code(reference, threshold, number):
+    folder = reference / "A_aggregation"
+    layout = EncoderCase(folder, "matfl")
+    data = np.load(folder / f"matflrepo_soft_th{threshold}_set{number}.npz")
+    after = layout.stack(data, "current")
+    method = make("matfl", layout.parties, variant="soft", threshold=float(threshold))
+    new = method.aggregate(layout.round(0, np.zeros_like(after), after))
+    assert_close(new, layout.stack(data, "aggregated"))
+    weights = soft_weights(cosines(centred_gram(torch.from_numpy(after))), float(threshold))
+    np.testing.assert_allclose(weights, data["scores"], atol=1e-5)
+    ids = [party.id for party in layout.parties]
+    followed = {ids[i]: [ids[j] for j in np.flatnonzero(row)] for i, row in enumerate(data["scores"])}
+    assert method.diagnostics() == {"groups": followed}

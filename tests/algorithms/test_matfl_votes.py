@@ -1,4 +1,4 @@
-"""What MaT-FL keeps of its layers' votes, for the grouping figure."""
+"""What MaT-FL keeps of its layers' votes, for the grouping figure; and soft groups at their edge."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import json
 
 import numpy as np
 import pytest
-from toys import make_parties, make_round
+import torch
+from toys import aggregate, make_parties, make_round
 
 from fmtlbench.algorithms.matfl import MaTFL, layer_votes
 from fmtlbench.exchange import Round
@@ -43,3 +44,18 @@ def test_clusters_have_no_votes(federated_round):
     method = MaTFL(MaTFL.Params(), parties)
     method.aggregate(Round(0, parties, encoder=rnd.encoder))
     assert set(method.diagnostics()) == {"groups"}
+
+
+@pytest.mark.parametrize("threshold", [-0.5, 0.0, 0.5])
+def test_a_client_on_the_mean_keeps_its_encoder(threshold):
+    """The public code divides 0 by 0 there with threshold 0; with a larger one it takes the mean, which is itself."""
+    parties = make_parties([("depth",)] * 3)
+    rnd = make_round(parties)
+    after = torch.zeros_like(rnd.encoder.after)
+    after[0], after[1] = 1.0, -1.0
+    after[:, 0] = 4.0  # the mean is not 0
+    after[2] = after.mean(0)
+    rows = type(rnd.encoder)(rnd.encoder.owners, rnd.encoder.before, after, rnd.encoder.tensors)
+    new = aggregate("matfl", Round(0, parties, encoder=rows), variant="soft", threshold=threshold)["encoder"]
+    torch.testing.assert_close(new[2], after[2])
+    torch.testing.assert_close(new[0], after[0] if threshold <= 0 else (1.5 * after[0] + 0.5 * after[2]) / 2)

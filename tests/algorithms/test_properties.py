@@ -19,9 +19,12 @@ VARIANTS = [
     ("fedsta", {"unify_every": 1}),
     ("fedamp", {"sigma": 100.0}),
     ("pcgrad", {"normalize": True}),
+    ("matfl", {"variant": "soft"}),
+    ("matfl", {"variant": "soft", "threshold": 0.5}),
     ("matfl", {"variant": "voting"}),
     ("matfl", {"variant": "voting", "friends": 2, "vote_layers": 1}),
     ("fedhca2", {"decoder": "none"}),
+    ("fedhca2", {"rescale": False, "average_alike": False}),
 ]
 each_variant = pytest.mark.parametrize(
     "name, options", VARIANTS, ids=["-".join([n, *(f"{k}={v}" for k, v in o.items())]) for n, o in VARIANTS]
@@ -163,7 +166,7 @@ def test_one_client_alone_trains_locally(seed):
     rnd = make_round(make_parties([("depth",)]), seed)
     cases = [(name, {}) for name in ALONE]
     cases += [("fedsta", {"unify_every": 1}), ("fedavg", {"weighting": "samples"}), ("fedmtl", {})]
-    cases += [("matfl", {"variant": "cluster"}), ("matfl", {"variant": "voting"}), ("cagrad", {"c": 0.0})]
+    cases += [("matfl", {"variant": variant}) for variant in ("cluster", "soft", "voting")] + [("cagrad", {"c": 0.0})]
     for name, options in cases:
         for kind, rows in aggregate(name, rnd, **options).items():
             torch.testing.assert_close(rows, getattr(rnd, kind).after, atol=1e-6, rtol=1e-6)

@@ -17,6 +17,7 @@ from fmtlbench.config import resolve
 from fmtlbench.data.open import open_datasets
 from fmtlbench.data.views import client_data
 from fmtlbench.engine import run as engine_run
+from fmtlbench.engine.client import turns_of
 from fmtlbench.engine.federation import Federation
 from fmtlbench.errors import UsageError
 from fmtlbench.progress import Quiet
@@ -219,6 +220,48 @@ def test_frozen_blocks_do_not_move(trio_run):
         heads = result.summary["clients"][1]["parameters"][frozen]
         assert (first["vector"][-heads:] == last["vector"][-heads:]).all()
         assert not (first["vector"][:1000] == last["vector"][:1000]).all()
+
+
+def test_an_epochs_batches_are_shared_by_turns():
+    top, bottom = ("decoder", "head"), ("encoder",)
+    assert turns_of(bottom, 7) == {0: bottom}
+    assert turns_of((top, bottom), 7) == {0: top, 3: bottom}
+    assert turns_of((top, bottom), 2) == {0: top, 1: bottom}
+    assert turns_of((top, bottom, top), 9) == {0: top, 3: bottom, 6: top}
+    assert turns_of((top, bottom), 1) == {0: ("decoder", "head", "encoder")}  # not one for each: all at once
+
+
+def test_one_local_epoch_of_fedrep_trains_everything_in_as_many_steps_as_others_take(scenario_file):
+    """The papers train PASCAL for one local epoch: heads on half of its batches, then the encoder on the others."""
+    once = {"federation.rounds": 1, "train.local_epochs": {"pascal": 1, "nyud": 2}}
+    fedrep, fedper = (federation_of(algo, scenario_file, **once) for algo in ("fedrep", "fedper"))
+    seen = {}
+
+    def watch(party, _):
+        flat = fedrep.clients[party.index].main.flat
+        grads = {kind: {p.grad is not None for p in flat.parameters_of((kind,))} for kind in flat.counts()}
+        assert all(len(alike) == 1 for alike in grads.values())
+        seen.setdefault(party.index, []).append("".join(kind[0] for kind, (on,) in grads.items() if on))
+
+    start = [client.main.flat.vector.clone() for client in fedrep.clients]
+    fedrep.algorithm.aggregate = lambda rnd: {}
+    fedrep.round(0, watch)
+    assert [len(steps) for steps in seen.values()] == [client.steps_per_round for client in fedper.clients]
+    assert [client.steps_per_round for client in fedrep.clients] == [
+        client.steps_per_round for client in fedper.clients
+    ]
+    for index, steps in seen.items():
+        half = len(steps) // 2
+        assert steps == ["dh"] * half + ["e"] * (len(steps) - half) and half
+        moved = fedrep.clients[index].main.flat.vector != start[index]
+        assert all(moved[part.start : part.stop].any() for part in fedrep.clients[index].main.flat.parts)
+
+
+def test_more_head_epochs_than_local_epochs_are_refused(scenario_file):
+    given = {"train.local_epochs": {"pascal": 1, "nyud": 4}}
+    resolve("fedrep", scenario_file, overrides={**given, "algo.head_epochs": 1})
+    with pytest.raises(UsageError, match=r"fedrep on duo: local epochs of pascal: algo.head_epochs=2 .* 1 at most"):
+        resolve("fedrep", scenario_file, overrides={**given, "algo.head_epochs": 2})
 
 
 @pytest.mark.parametrize("algo", sorted(set(TRAVELS) - {"local"}))

@@ -33,6 +33,7 @@ AXES: dict[str, tuple[str, ...]] = {
     "pretrained": ("model.pretrained", "model.weights_sha256"),
     "exchange": ("federation.exchange",),
     "participation": ("federation.participation",),
+    "statistics": ("federation.statistics",),
     "rounds": ("federation.rounds",),
     "size": ("data.size",),
     "preset": ("preset",),

@@ -51,7 +51,8 @@ class Evaluation:
 class Algorithm:
     """A federated method: what travels, what the server does with it, what changes on the client.
 
-    `aggregate` sees flat parameters only. It may use tensor methods freely but must not modify its input.
+    `aggregate` sees flat parameters only (with running statistics behind them if these travel). It may use tensor
+    methods freely but must not modify its input.
     """
 
     name: ClassVar[str]

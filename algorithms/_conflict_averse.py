@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ._linear import directed
+
 # The objective is of size one.
 FAINTEST = 1e-14  # the barrier's last weight
 GAP = 1e-12
@@ -23,7 +25,7 @@ def conflict_averse_coefficients(gram: np.ndarray, c: float) -> np.ndarray:
     w = simplex_weights(gram, c)
     norm = np.sqrt(max(w @ gram @ w, 0.0))
     radius = c * np.sqrt(max(mean @ gram @ mean, 0.0))
-    if _has_no_direction(gram, c, w):
+    if norm == 0 or _has_no_direction(gram, c, w):
         return mean
     return mean + radius / norm * w
 
@@ -43,9 +45,9 @@ def _has_no_direction(gram: np.ndarray, c: float, w: np.ndarray) -> bool:
         return True
     value = w @ gram @ mean + c * mean_length * np.sqrt(max(w @ gram @ w, 0.0))
     margin = RESOLUTION * (1 + c) * mean_length
-    if abs(value) > margin * lengths.max():
+    if not np.isfinite(value) or abs(value) > margin * lengths.max():
         return False
-    if lengths.min() <= 1e-12 * lengths.max():  # it did not move: 0 itself is among the updates
+    if not directed(gram).all():  # a client did not move: 0 itself is among the updates
         return value >= -margin * (w @ lengths)
     # In terms of unit vectors: v_i = w_i‖Δ_i‖ / Σ w_j‖Δ_j‖ makes ‖U_w‖ / Σ w_j‖Δ_j‖ the length of Σ v_i Δ_i/‖Δ_i‖.
     cosines = _positive((gram + gram.T) / (2 * lengths * lengths[:, None]))

@@ -146,8 +146,9 @@ class Client:
         watch = EpochWatch(self.party.id, index, self.steps, batches, self.device)
         self.clock.lap(OTHER)
         workers = self.config.data.workers
+        amounts = train.amounts(self.party.dataset)
         for batch in train_batches(
-            self.data.train, tasks, train.batch_size, order, train.augment, self.device, workers
+            self.data.train, tasks, train.batch_size, order, train.augment, self.device, workers, amounts
         ):
             self.clock.lap("load" if self.warm else "warmup")
             for number, learned in enumerate(self.steps):

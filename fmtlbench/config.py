@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from .algorithms import ALGORITHMS, Algorithm
+from .data.amounts import Amounts
 from .data.catalog import DOMAINS, dataset_for
 from .errors import RefusedError, UsageError, nearest, unknown
 from .exchange import Party
@@ -64,6 +65,9 @@ class DataConfig:
     test_samples: dict[str, int] | None = limits(None, low=1)
     personal_fraction: float = limits(0.1, above=0, high=0.5, doc="held out of each client's data for `personal`")
     workers: int = limits(0, low=0, high=256, doc="loading processes for real images; moves no number")
+    # How real images are brought to their size, in evaluation too. none: padded and cropped at their own resolution.
+    # fixed: stretched, as in the MaT-FL code.
+    resize: Literal["none", "fixed"] = "none"
 
     def train_images(self, domain: str) -> int:
         """How many training images a domain has: as many as asked for, of real data at most the official list."""
@@ -112,7 +116,13 @@ class TrainConfig:
     warmup_rounds: int | None = limits(None, low=0, doc="instead of warmup_epochs")
     warmup_lr: float = limits(0.0, low=0)
     min_lr: float = limits(0.0, low=0)
-    augment: tuple[Literal["flip", "scale", "crop", "photometric"], ...] = ()
+    augment: tuple[Literal["flip", "scale", "crop", "photometric", "rotate"], ...] = ()
+    scales: dict[str, tuple[float, ...]] | None = limits(
+        None, above=0, doc="by dataset: two numbers to scale by anything between, more to choose from; null = [0.5, 2]"
+    )
+    rotate_degrees: dict[str, float] | None = limits(
+        None, low=0, high=180, doc="by dataset: turned by at most so much, to either side"
+    )
     loss_weights: dict[str, float] | None = limits(None, low=0, doc="overrides FedHCA²'s weights, by task")
     amp: Literal["none", "bf16", "fp16"] = "none"
     betas: tuple[float, float] = limits((0.9, 0.999), low=0, below=1)
@@ -126,6 +136,11 @@ class TrainConfig:
     tc: Literal["joint", "sequential", "public"] = "joint"
     clip_norm: float | None = limits(None, above=0, doc="clip the gradient norm; null leaves it alone")
     threads: int | None = limits(None, low=1, doc="CPU threads; null = all, then numbers depend on the machine")
+
+    def amounts(self, dataset: str) -> Amounts:
+        """How much the random transforms do to the images of a dataset."""
+        scales = (self.scales or {}).get(dataset, Amounts.scales)
+        return Amounts(scales, (self.rotate_degrees or {}).get(dataset, 0.0))
 
     def warmup(self, dataset: str, per_round: int) -> int:
         """How many local epochs the learning rate rises for a client that has `per_round` of them in a round."""
@@ -415,12 +430,16 @@ def _cross_check(config: RunConfig, origins: Mapping[str, str]) -> None:
         )
     domains = {spec.dataset for spec in config.scenario.parties()}
     needed = {"train.local_epochs": config.train.local_epochs, "data.size": config.data.size}
+    if "rotate" in config.train.augment:
+        needed["train.rotate_degrees"] = config.train.rotate_degrees
     if isinstance(config.train.warmup_epochs, dict):
         needed["train.warmup_epochs"] = config.train.warmup_epochs
     if config.data.source == "synth":
         needed |= {"data.train_samples": config.data.train_samples, "data.test_samples": config.data.test_samples}
         for name in sorted(set(config.train.augment) - {"flip"}):
             raise complain("train.augment", f"{name!r} is for real images; the embedded data take flip only")
+        if config.data.resize != "none":
+            raise complain("data.resize", f"{config.data.resize} is for real images; the embedded ones have data.size")
     elif config.model.init == "lecun" and config.model.backbone.startswith("swin") and not config.model.pretrained:
         # Zero padding and zero biases leave LayerNorm nothing to scale; each one multiplies the gradient by 300.
         raise complain("model.init", "lecun lets a Swin overflow where real images are padded; --set model.init=torch")
@@ -444,8 +463,15 @@ def _cross_check(config: RunConfig, origins: Mapping[str, str]) -> None:
     ):
         for task in sorted(set(mapping or {}) - set(TASKS)):
             raise complain(f"{key}.{task}", f"no task {task!r}; {nearest(task, TASKS)}")
-    for domain in sorted(set(config.train.edge_weight or {}) - set(DOMAINS)):
-        raise complain(f"train.edge_weight.{domain}", f"no dataset {domain!r}; {nearest(domain, DOMAINS)}")
+    for key in ("edge_weight", "scales", "rotate_degrees"):
+        for domain in sorted(set(getattr(config.train, key) or {}) - set(DOMAINS)):
+            raise complain(f"train.{key}.{domain}", f"no dataset {domain!r}; {nearest(domain, DOMAINS)}")
+    for domain, scales in (config.train.scales or {}).items():
+        if not scales or (len(scales) == 2 and scales[0] > scales[1]):
+            expected = "the lowest and the highest, or numbers to choose from"
+            raise complain(f"train.scales.{domain}", f"expected {expected}, got {list(scales)}")
+    if config.data.resize == "fixed" and "crop" in config.train.augment:
+        raise complain("train.augment", "nothing is left to crop where data.resize=fixed fits all of an image in")
     for task, name in (config.evaluation.metrics or {}).items():
         fitting = [metric for metric in METRICS if task in METRICS[metric].tasks]
         if name not in fitting:

@@ -40,7 +40,7 @@ class FakeReal:
         tasks: tuple[str, ...] = TASKS, edges: str = "training", changed: tuple[tuple[int, str], ...] = (),
     ) -> None:  # fmt: skip
         self.count, self.size, self.damaged, self.tasks = count, size, damaged, tasks
-        self.edges, self.changed = edges, changed
+        self.edges, self.changed, self.resize = edges, changed, "none"
         self.ids = [f"{number:04d}" for number in range(count)]
         self.reads: list[int] = []
 

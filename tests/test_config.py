@@ -142,6 +142,39 @@ def test_wrong_warm_ups():
     assert "expected at least 0" in complaint("train.warmup_epochs={nyud: -1, pascal: 1}")
 
 
+REAL = ("data.source=real", "data.train_samples=null", "data.test_samples=null", "model.init=torch")
+
+
+def test_amounts_of_the_random_transforms_by_dataset():
+    train = configure("train.scales={nyud: [1, 1.2, 1.5]}", "train.rotate_degrees={pascal: 20}").train
+    assert (train.amounts("nyud").scales, train.amounts("nyud").degrees) == ((1.0, 1.2, 1.5), 0)
+    assert (train.amounts("pascal").scales, train.amounts("pascal").degrees) == ((0.5, 2.0), 20)
+    assert configure(preset="mat-fl").train.amounts("pascal").degrees == 20
+    assert configure(preset="mat-fl").train.amounts("nyud").degrees == 0  # its code does not turn rooms
+
+
+@pytest.mark.parametrize(
+    ("assignments", "said"),
+    [
+        (("data.resize=fixed",), ["data.resize", "embedded"]),
+        (("train.augment=[rotate]",), ["train.augment", "'rotate' is for real images"]),
+        ((*REAL, "train.augment=[rotate]"), ["train.rotate_degrees", "no entry for 'nyud'"]),
+        ((*REAL, "train.augment=[rotate]", "train.rotate_degrees={nyud: 5}"), ["no entry for 'pascal'"]),
+        (("train.rotate_degrees={pasca: 5}",), ["train.rotate_degrees.pasca", "'pascal'"]),
+        (("train.rotate_degrees={pascal: 181}",), ["train.rotate_degrees.pascal", "expected at most 180"]),
+        (("train.scales={pasca: [1, 2]}",), ["train.scales.pasca", "'pascal'"]),
+        (("train.scales={pascal: [2, 1]}",), ["train.scales.pascal", "the lowest and the highest", "[2.0, 1.0]"]),
+        (("train.scales={pascal: []}",), ["train.scales.pascal", "got []"]),
+        (("train.scales={pascal: [0, 1]}",), ["train.scales.pascal.0", "expected more than 0"]),
+        ((*REAL, "data.resize=fixed", "train.augment=[crop]"), ["train.augment", "crop", "data.resize=fixed"]),
+        (("data.resize=fixd",), ["data.resize", "expected one of none, fixed"]),
+    ],
+)
+def test_transforms_that_make_no_sense(assignments, said):
+    message = complaint(*assignments)
+    assert all(part in message for part in said), message
+
+
 def test_frozen():
     config = configure()
     for part, name in ((config, "seed"), (config.train, "lr"), (config.scenario, "version")):

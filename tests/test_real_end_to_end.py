@@ -8,6 +8,7 @@ import signal
 from pathlib import Path
 
 import archives
+import numpy as np
 import pytest
 import torch
 from interrupt import after
@@ -83,6 +84,31 @@ def run(*arguments, **named):
 
 def metrics(folder):
     return (folder / "metrics.jsonl").read_bytes()
+
+
+# -- MaT-FL's way: turned, magnified, stretched ------------------------------------------------------------------------
+
+
+def test_stretched_images_are_trained_scored_and_predicted_at_their_own_size(root, duo, tmp_path, capsys):
+    settings = {
+        **NANO, "data.resize": "fixed", "train.augment": ["flip", "rotate", "scale"],
+        "train.rotate_degrees": {"pascal": 20, "nyud": 0},
+        "train.scales": {"pascal": [0.75, 1.25], "nyud": [1.0, 1.2, 1.5]},
+    }  # fmt: skip
+    folders = [
+        run(duo, tmp_path / name, "--rounds", 1, "--data-root", root, *more, settings=settings)
+        for name, more in (("one", ["--save-predictions"]), ("two", ["--set", "data.workers=2"]))
+    ]
+    assert metrics(folders[0]) == metrics(folders[1])
+    (depths,) = (folders[0] / "predictions").glob("nyud-multi/depth")
+    shapes = {np.load(file).shape for file in depths.glob("*.npy")}
+    assert shapes and shapes <= {(60, 88), (48, 64), (62, 90)}  # the archive's, not the network's 64×96
+    capsys.readouterr()
+    argv = ["evaluate", "--task", "depth", "--dataset", "nyud", "--pred", depths, "--gt", root / "NYUDv2"]
+    assert main([*map(str, argv), "--json"]) == 0  # what MaT-FL's code scores
+    value = json.loads(capsys.readouterr().out)["value"]
+    inside = next(r["value"] for (_, task), r in scores(folders[0]).items() if task == "depth")
+    assert value == pytest.approx(inside, rel=0.05)
 
 
 # -- st_mt_1, two rounds -----------------------------------------------------------------------------------------------
@@ -239,8 +265,10 @@ def test_the_paper_preset_at_a_reduced_size_with_weights_from_a_file(root, duo, 
 @pytest.mark.parametrize("preset", ["paper", "fmtl-bench", "mat-fl"])
 def test_presets_resolve_for_real_data(preset):
     config = resolve("fedhca2", "st_mt_1", preset, overrides={"federation.exchange": "decoders"})
-    assert config.data.source == "real" and config.train.augment == tuple(AUGMENT)
-    assert config.data.size == {"pascal": (512, 512), "nyud": (448, 576)}
+    stretched = preset == "mat-fl"
+    assert config.data.source == "real" and config.data.resize == ("fixed" if stretched else "none")
+    assert config.train.augment == (("flip", "rotate", "scale") if stretched else tuple(AUGMENT))
+    assert config.data.size == {"pascal": (512, 512), "nyud": (480, 640) if stretched else (448, 576)}
 
 
 @pytest.mark.skipif(not MINI.is_dir(), reason="the real samples are not beside this checkout")

@@ -16,7 +16,8 @@ Files: <client>/<task>/<image id>.png in RUN/predictions (RUN/predictions-<split
 several runs in DIR/<scenario>/<algorithm>/<run>. Class numbers are PNGs with a palette, normals (n+1)*127.5, sal and
 edge probability*255, depth NPY in metres and a PNG to look at (colours from 0 to 10 m). `fmtlbench evaluate --pred
 RUN/predictions/<client> --task ...` reads them; class numbers and depth come back exactly, the others in 8 bits.
-Padding is removed. What an earlier call wrote is replaced as a whole; other files are never touched.
+Padding is removed; predictions on stretched images (data.resize=fixed) are brought back to the images' own sizes.
+What an earlier call wrote is replaced as a whole; other files are never touched.
 
 A panel has a row per image and task: input, ground truth, and one column per run. With --panel files are written only
 if -o is given too.

@@ -12,13 +12,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .amounts import USUAL, Amounts
 from .tensors import to_tensors
 from .views import View
 
 
 def train_batches(
     view: View, tasks: tuple[str, ...], size: int, rng: np.random.Generator, augment: tuple[str, ...],
-    device: torch.device, workers: int = 0,
+    device: torch.device, workers: int = 0, amounts: Amounts = USUAL,
 ) -> Iterator[dict[str, Tensor]]:  # fmt: skip
     """One epoch in random order. A last, smaller batch is dropped unless it is the only one.
 
@@ -30,12 +31,13 @@ def train_batches(
         augment: names of transforms.AUGMENTATIONS; embedded data take 'flip' alone.
         device: where the tensors shall be.
         workers: processes that load real images ahead; 0 loads in this one. Moves no number.
+        amounts: of the random transforms of real images.
     """
     order = view.indices[rng.permutation(len(view))]
     parts = _parts(order[: batch_count(len(view), size) * size], size)
     if _is_real(view):
         seed = int(rng.integers(2**63))
-        yield from _real_batches(view, parts, tasks, augment, seed, device, workers)
+        yield from _real_batches(view, parts, tasks, augment, seed, device, workers, amounts)
         return
     for indices in parts:
         arrays = view.dataset.batch(indices, keys=("image", *tasks))
@@ -47,7 +49,7 @@ def train_batches(
 def test_batches(
     view: View, tasks: tuple[str, ...], size: int, device: torch.device, workers: int = 0
 ) -> Iterator[dict[str, Tensor]]:
-    """Every image once, in order; real ones padded to the dataset's size."""
+    """Every image once, in order; real ones padded or stretched to the dataset's size."""
     parts = _parts(view.indices, size)
     if _is_real(view):
         yield from _real_batches(view, parts, tasks, (), None, device, workers)
@@ -76,11 +78,11 @@ def _is_real(view: View) -> bool:
 
 def _real_batches(
     view: View, parts: list[np.ndarray], tasks: tuple[str, ...], augment: tuple[str, ...], seed: int | None,
-    device: torch.device, workers: int,
+    device: torch.device, workers: int, amounts: Amounts = USUAL,
 ) -> Iterator[dict[str, Tensor]]:  # fmt: skip
     from .loading import RealBatches, load  # it compiles loops, which embedded data do without
 
-    return load(RealBatches(view.dataset, parts, ("image", *tasks), augment, seed), device, workers)
+    return load(RealBatches(view.dataset, parts, ("image", *tasks), augment, seed, amounts), device, workers)
 
 
 def _parts(indices: np.ndarray, size: int) -> list[np.ndarray]:

@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader, Dataset
 from ..errors import FmtlbenchError, UsageError
 from ..seeds import stream
 from . import real
+from .amounts import USUAL, Amounts
 from .tensors import empty_batch, fill
 from .transforms import prepare, test_transform, train_transform
 
@@ -26,18 +27,20 @@ class RealBatches(Dataset):
     """Item b is the b-th batch, or the error that kept it from being made.
 
     Args:
-        dataset: gives `sample(index, keys)` at native resolution, and `size`.
+        dataset: gives `sample(index, keys)` at native resolution, and `size` and `resize`.
         parts: the sample numbers of each batch.
         keys: 'image' and the tasks.
         augment: names of transforms.AUGMENTATIONS.
         seed: of the random transforms; None for samples that are to be scored.
+        amounts: of the random transforms.
     """
 
     def __init__(
         self, dataset: Any, parts: Sequence[np.ndarray], keys: tuple[str, ...], augment: tuple[str, ...],
-        seed: int | None,
+        seed: int | None, amounts: Amounts = USUAL,
     ) -> None:  # fmt: skip
         self.dataset, self.parts, self.keys, self.augment, self.seed = dataset, parts, keys, augment, seed
+        self.amounts = amounts
 
     def __len__(self) -> int:
         return len(self.parts)
@@ -63,9 +66,10 @@ class RealBatches(Dataset):
     def _transformed(self, index: int) -> dict[str, np.ndarray]:
         sample = self.dataset.sample(index, self.keys)
         try:
+            size, resize = self.dataset.size, self.dataset.resize
             if self.seed is None:
-                return test_transform(sample, self.dataset.size)
-            return train_transform(sample, self.dataset.size, self.augment, stream(self.seed, index))
+                return test_transform(sample, size, resize)
+            return train_transform(sample, size, self.augment, stream(self.seed, index), self.amounts, resize)
         except UsageError as error:
             raise type(error)(f"image {self.dataset.name(index)}: {error}") from None
 

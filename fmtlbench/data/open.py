@@ -72,6 +72,8 @@ def open_split(
     samples = (config.train_samples if split == "train" else config.test_samples) or {}
     if info.source == "real":
         limit = samples.get(domain)
-        dataset = open_real(domain, split, data_root, size, tasks, limit=limit, edges=edges, progress=progress)
+        dataset = open_real(
+            domain, split, data_root, size, tasks, limit=limit, edges=edges, progress=progress, resize=config.resize
+        )
         return open_cached(dataset) or dataset
     return SynthDataset(info.name, split, samples[domain], size, progress=progress)

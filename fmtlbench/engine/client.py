@@ -148,9 +148,11 @@ class Client:
         watch = EpochWatch(self.party.id, index, self.steps, batches, self.device)
         self.clock.lap(OTHER)
         workers = self.config.data.workers
-        for position, batch in enumerate(
-            train_batches(self.data.train, tasks, train.batch_size, order, train.augment, self.device, workers)
-        ):
+        amounts = train.amounts(self.party.dataset)
+        loaded = train_batches(
+            self.data.train, tasks, train.batch_size, order, train.augment, self.device, workers, amounts
+        )
+        for position, batch in enumerate(loaded):
             if position in turns:
                 flat.watch_gradients(turns[position])
             self.clock.lap("load" if self.warm else "warmup")

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch.nn import functional
 
 from ..config import RunConfig
 from ..data.batches import test_batches
 from ..data.open import open_datasets
-from ..data.transforms.geometry import centred
+from ..data.transforms.geometry import centred, resized
 from ..data.views import ClientData, View, client_data, parties
 from ..errors import FmtlbenchError, UsageError, unknown
 from ..exchange import Party
@@ -30,7 +32,7 @@ from .trees import to_device
 
 @dataclass(frozen=True)
 class Prediction:
-    """One image of one client, without the padding it was given for the network."""
+    """One image of one client, in its own frame: without the padding, or the stretching, that the network saw."""
 
     image: str  # its id
     index: int  # in the dataset
@@ -114,9 +116,9 @@ class StoredRun:
                     raw = model(batch["image"])
                 decoded = {task: client.specs[task].decode(raw[task].float()).cpu().numpy() for task in tasks}
                 for row, index in zip(range(len(batch["image"])), indices):
-                    inside, whole = _inside(view.dataset, index)
+                    restore, whole = _way_back(view.dataset, index)
                     cut += not whole
-                    values = {task: value[row][(..., *inside)] for task, value in decoded.items()}
+                    values = {task: restore(value[row]) for task, value in decoded.items()}
                     yield Prediction(image_id(view.dataset, index), index, values)
         if cut:
             self.progress.note(f"{party.id}: {cut} images are larger than data.size: their predictions lack the border")
@@ -145,17 +147,34 @@ def seen(dataset: Any, index: int, keys: tuple[str, ...]) -> dict[str, np.ndarra
     if not hasattr(dataset, "sample"):
         return {key: value[0] for key, value in dataset.batch(np.array([index]), keys).items()}
     sample = dataset.sample(index, keys)
+    if dataset.resize == "fixed":
+        return sample
     window = centred(sample["image"].shape[:2], dataset.size)
     kept = tuple(slice(axis.start, axis.start + axis.count) for axis in (window.rows, window.columns))
     return {key: value[kept] for key, value in sample.items()}
 
 
-def _inside(dataset: Any, index: int) -> tuple[tuple[slice, slice], bool]:
-    """Which part of a network's output belongs to the image, and whether that is all of the image."""
+def _way_back(dataset: Any, index: int) -> tuple[Callable[[np.ndarray], np.ndarray], bool]:
+    """What brings a network's output into the image's own frame, and whether that is then all of the image."""
     if not hasattr(dataset, "sample"):
-        return (slice(None), slice(None)), True
-    window = centred(dataset.sample(index, ("image",))["image"].shape[:2], dataset.size)
-    return window.inside, not (window.rows.spare or window.columns.spare)
+        return (lambda value: value), True
+    shape = dataset.sample(index, ("image",))["image"].shape[:2]
+    if dataset.resize == "fixed":
+        return partial(stretch, shape=shape), True
+    window = centred(shape, dataset.size)
+    return (lambda value: value[(..., *window.inside)]), not (window.rows.spare or window.columns.spare)
+
+
+def stretch(value: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """A prediction [H, W] or [3, H, W] at another size: classes of the nearest pixel, all else bilinear."""
+    if not np.issubdtype(value.dtype, np.floating):
+        window = resized(value.shape[-2:], shape)
+        return value[..., window.rows.nearest()[:, None], window.columns.nearest()]
+    channels = torch.from_numpy(value).reshape(1, -1, *value.shape[-2:])
+    result = functional.interpolate(channels, shape, mode="bilinear")
+    if value.ndim == 3:  # vectors of length one, which mixing makes shorter
+        result = functional.normalize(result, dim=1)
+    return result.numpy().reshape(*value.shape[:-2], *shape)
 
 
 def _runs_below(folder: Path) -> str:

@@ -18,7 +18,7 @@ from fmtlbench.data.batches import test_batches as batches_of
 from fmtlbench.data.transforms import test_transform as padded
 from fmtlbench.data.views import ClientData, View
 from fmtlbench.engine.predict import check_comparable, panel_rows, predict_run, save_predictions
-from fmtlbench.engine.stored import StoredRun, seen
+from fmtlbench.engine.stored import StoredRun, seen, stretch
 from fmtlbench.errors import FmtlbenchError, UsageError
 from fmtlbench.predictions.write import ABOUT
 from fmtlbench.progress import Quiet
@@ -226,7 +226,7 @@ def test_a_method_that_has_changed_is_refused(tiny_run, tmp_path):
 class OwnSizes:
     """Images of different sizes, as a real archive gives them."""
 
-    size = (32, 32)
+    size, resize = (32, 32), "none"
     shapes = ((20, 31), (32, 32), (9, 12), (40, 36))
 
     def __init__(self, dataset):
@@ -261,14 +261,43 @@ def test_padding_is_removed_where_it_was_put(result):
     assert notes.said == ["pascal-multi: 1 images are larger than data.size: their predictions lack the border"]
 
 
+def test_a_stretched_image_gets_its_prediction_at_its_own_size(result):
+    notes = Notes()
+    run = opened(result.folder, notes)
+    party = run.parties[0]
+    photos = OwnSizes(run.data[0].tests["global"].dataset)
+    photos.resize = "fixed"
+    run.data[0] = ClientData(run.data[0].train, {"global": View(photos, np.arange(4))})
+    network = [p.values["normals"] for p in _unpadded(run, party, photos)]
+    found = list(run.predictions(party, "global", ["normals", "human_parts"], range(4)))
+    for prediction, whole, shape in zip(found, network, photos.shapes, strict=True):
+        normals, classes = (prediction.values[task] for task in ("normals", "human_parts"))
+        assert normals.shape == (3, *shape) and classes.shape == shape and np.issubdtype(classes.dtype, np.integer)
+        np.testing.assert_allclose(np.linalg.norm(normals, axis=0), 1, atol=1e-5)
+        if shape == (32, 32):
+            np.testing.assert_allclose(normals, whole, atol=1e-5)
+        assert seen(photos, prediction.index, ("image", "sal"))["sal"].shape == shape  # all of it, nothing cut
+    assert notes.said == []
+
+
+def test_stretching_a_prediction():
+    classes = np.arange(12).reshape(3, 4)
+    assert np.array_equal(stretch(classes, (6, 2)), classes.repeat(2, 0)[:, ::2])
+    line = np.array([[0.0, 1.0]], np.float32)
+    assert stretch(line, (1, 4)).tolist() == [[0.0, 0.25, 0.75, 1.0]]
+    assert np.array_equal(stretch(line, (1, 2)), line)
+    corner = np.array([[[1.0, 0.0]], [[0.0, 1.0]], [[0.0, 0.0]]], np.float32)
+    np.testing.assert_allclose(np.linalg.norm(stretch(corner, (1, 3)), axis=0), 1, atol=1e-6)
+
+
 def _unpadded(run, party, photos):
-    """The network's whole output for the padded images."""
+    """The network's whole output for the images as it sees them."""
 
     class Fixed:
         size, fingerprint = photos.size, ""
 
         def batch(self, indices, keys):
-            images = [padded(photos.sample(int(i)), photos.size)["image"] for i in indices]
+            images = [padded(photos.sample(int(i)), photos.size, photos.resize)["image"] for i in indices]
             return {"image": np.stack(images)}
 
     other = dataclasses.replace(run.data[0], tests={"global": View(Fixed(), np.arange(4))})

@@ -25,6 +25,7 @@ def open_real(
     edges: str | None = None,
     complete: bool = True,
     progress: Callable[[int, int], None] | None = None,
+    resize: str = "none",
 ) -> RealDataset:
     """Find and open a split of a real dataset; refuses at once if files are missing.
 
@@ -39,12 +40,13 @@ def open_real(
         edges: "training" or "scoring"; by default what the split is for.
         complete: Refuse an archive in which files are missing.
         progress: Called with (done, total) where something takes long.
+        resize: How batches are brought to `size`: "none" pads and crops, "fixed" stretches.
     """
     from .roots import find_archive
 
     folder, archive = find_archive(domain, root, layout)
     return reader_of(archive)(
-        folder, split, size, tasks=tasks, limit=limit, edges=edges, complete=complete, progress=progress
+        folder, split, size, tasks=tasks, limit=limit, edges=edges, complete=complete, progress=progress, resize=resize
     )
 
 

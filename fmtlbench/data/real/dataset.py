@@ -44,6 +44,7 @@ class RealDataset:
         folder: The archive's own folder, such as `/data/NYUDv2`.
         split: "train" or "test"; the archives call the second one val.
         size: Height and width that batches are brought to; samples keep their own.
+        resize: How: "none" pads and crops, "fixed" stretches.
         tasks: Labels to read; by default all the archive has.
         limit: Only the first images of the list.
         edges: "training" or "scoring" (edges.py says how they differ); by default what the split is for.
@@ -71,10 +72,11 @@ class RealDataset:
         complete: bool = True,
         cache_dir: Path | None = None,
         progress: Callable[[int, int], None] | None = None,
+        resize: str = "none",
     ) -> None:
         if split not in self.lists:
             raise unknown("split", split, self.lists, self.domain)
-        self.folder, self.split, self.size = Path(folder), split, size
+        self.folder, self.split, self.size, self.resize = Path(folder), split, size, resize
         self.tasks = self.tasks_of_archive if tasks is None else tuple(tasks)
         for task in self.tasks:
             if task not in self.tasks_of_archive:

@@ -1,23 +1,28 @@
 """The papers' transforms of real samples: an image and all of its labels together, to one size.
 
-Training: random scale, crop, mirror image and photometric distortion, those of them that are asked for, in this
+Training: random turn, scale, crop, mirror image and photometric distortion, those of them that are asked for, in this
 order; then padding. Evaluation: padding only. An image still larger than the size loses its border: the papers'
 code would keep it as it is, which neither a batch nor a fixed-size encoder can take (their own images always fit).
+
+With resize="fixed", MaT-FL's way, the whole image is stretched to the size, in evaluation too; a scale then magnifies
+what its frame shows, before that.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 
 from ...errors import UsageError, unknown
 from ...tasks import IGNORE
+from ..amounts import USUAL, Amounts
 from ..tensors import MEAN
-from .geometry import Window, centred, draw_crop, draw_scale
+from .geometry import Turn, Window, centred, draw_crop, draw_scale, resized
 from .photometric import photometric
 
-AUGMENTATIONS = ("scale", "crop", "flip", "photometric")
+AUGMENTATIONS = ("rotate", "scale", "crop", "flip", "photometric")
 Sample = dict[str, np.ndarray]
 
 # Padding: the mean colour, which normalisation turns into zero; labels as if nothing had been annotated.
@@ -26,8 +31,9 @@ UNMEASURED = {"normals": 0.0, "depth": 0.0}
 
 
 def train_transform(
-    sample: Sample, size: tuple[int, int], augment: tuple[str, ...], rng: np.random.Generator
-) -> Sample:
+    sample: Sample, size: tuple[int, int], augment: tuple[str, ...], rng: np.random.Generator,
+    amounts: Amounts = USUAL, resize: str = "none",
+) -> Sample:  # fmt: skip
     """One training sample at `size` (height, width); the given arrays are left alone.
 
     Args:
@@ -35,6 +41,8 @@ def train_transform(
         size: of the result.
         augment: names of AUGMENTATIONS; their order does not matter.
         rng: decides everything that is random.
+        amounts: of scale and rotate.
+        resize: "none" or "fixed".
 
     Returns:
         the same keys at `size`; the image as float32 between 0 and 255.
@@ -42,8 +50,12 @@ def train_transform(
     for name in augment:
         if name not in AUGMENTATIONS:
             raise unknown("augmentation", name, AUGMENTATIONS, where="train.augment")
-    scale = draw_scale(rng) if "scale" in augment else 1.0
-    window = centred(_shape(sample), size, scale)
+    scale = draw_scale(rng, amounts.scales) if "scale" in augment else 1.0
+    fixed = resize == "fixed"
+    window = resized(_shape(sample), size) if fixed else centred(_shape(sample), size, scale)
+    degrees = float(rng.uniform(-amounts.degrees, amounts.degrees)) if "rotate" in augment and amounts.degrees else 0.0
+    if fixed or degrees:
+        window = replace(window, turn=Turn(degrees, scale if fixed else 1.0))
     if "crop" in augment:
         window = draw_crop(window, sample.get("semseg"), rng)
     if "flip" in augment and rng.random() < 0.5:
@@ -55,9 +67,9 @@ def train_transform(
     return _finish(sample, image, window, scale)
 
 
-def test_transform(sample: Sample, size: tuple[int, int]) -> Sample:
-    """One sample to be scored, centred in `size` at its own resolution."""
-    window = centred(_shape(sample), size)
+def test_transform(sample: Sample, size: tuple[int, int], resize: str = "none") -> Sample:
+    """One sample to be scored, centred in `size` at its own resolution, or stretched to it."""
+    window = (resized if resize == "fixed" else centred)(_shape(sample), size)
     return _finish(sample, window.image(sample["image"], np.float32), window, 1.0)
 
 
@@ -71,7 +83,9 @@ def prepare() -> None:
         for value in sample.values():
             value.flags.writeable = writable
         for augment in (AUGMENTATIONS, ("scale",)):
-            train_transform(sample, (3, 3), augment, rng)
+            for degrees in (0.0, 20.0):
+                train_transform(sample, (3, 3), augment, rng, Amounts(degrees=degrees))
+        test_transform(sample, (3, 3), "fixed")
 
 
 def _finish(sample: Sample, image: np.ndarray, window: Window, scale: float) -> Sample:
@@ -80,6 +94,8 @@ def _finish(sample: Sample, image: np.ndarray, window: Window, scale: float) -> 
     if image.shape != canvas.shape:
         canvas[:] = np.tile(COLOUR, (window.columns.size, 1))  # row by row, which is fast
     canvas[window.inside] = image
+    if not window.straight:
+        canvas[window.inside][window.pixels < 0] = COLOUR
     result = {"image": canvas}
     for key, value in sample.items():
         if key == "image":
@@ -87,8 +103,11 @@ def _finish(sample: Sample, image: np.ndarray, window: Window, scale: float) -> 
         label = window.label(value, UNMEASURED.get(key, IGNORE))
         if key == "depth" and scale != 1.0:
             label /= np.float32(scale)  # twice as large means half as far away
-        elif key == "normals" and window.columns.mirrored:
-            np.negative(label[..., 0], out=label[..., 0])
+        elif key == "normals":
+            if not window.straight:
+                window.turn.vectors(label)
+            if window.columns.mirrored:
+                np.negative(label[..., 0], out=label[..., 0])
         elif key == "human_parts" and not ((label != 0) & (label != IGNORE)).any():
             label[:] = IGNORE  # nobody there: the papers do not train or score background alone
         result[key] = label

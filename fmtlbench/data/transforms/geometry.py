@@ -1,4 +1,4 @@
-"""Where pixels come from: scaling, cropping, mirroring and padding as index arithmetic on each axis.
+"""Where pixels come from: scaling, cropping, mirroring and padding as index arithmetic on each axis, before it a turn.
 
 Composing the steps as indices gives the same pixels as doing one after the other on whole images, but only those
 that end up in the result are ever computed.
@@ -6,14 +6,16 @@ that end up in the result are ever computed.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from ...tasks import IGNORE
-from .kernels import blend, count_labels, pick, pick_vectors
+from ..amounts import USUAL
+from .kernels import blend, blend_cubic, count_labels, locate, pick, pick_vectors, take, take_vectors
 
-SCALES = (0.5, 2.0)
 LARGEST_SHARE, CROP_TRIES = 0.75, 10
 
 
@@ -48,21 +50,52 @@ class Axis:
 
     def linear(self) -> tuple[np.ndarray, np.ndarray]:
         """The source pixel before each kept one's centre, and the share of the next; no averaging when shrinking."""
-        centre = ((self.positions() + 0.5) * self._step() - 0.5).astype(np.float32)
-        centre = np.clip(centre, 0, self.source - 1)
+        centre = np.clip(self.centres().astype(np.float32), 0, self.source - 1)
         before = np.floor(centre)
         return before.astype(np.int64), centre - before
+
+    def centres(self) -> np.ndarray:
+        """Where in the source the centre of each kept pixel lies, counted in its pixels' centres."""
+        return (self.positions() + 0.5) * self._step() - 0.5
 
     def _step(self) -> float:
         return 1 / (self.scaled / self.source)  # not source / scaled: rounding decides ties
 
 
 @dataclass(frozen=True)
+class Turn:
+    """The whole image turned about its centre, counter-clockwise, and magnified; its frame stays where it is."""
+
+    degrees: float = 0.0
+    zoom: float = 1.0
+
+    def vectors(self, normals: np.ndarray) -> None:
+        """Turn [H, W, 3] in place with the picture: the first number points to its right, the second down."""
+        cos, sin = (np.float32(number) for number in self._circle)
+        x, y = normals[..., 0].copy(), normals[..., 1].copy()
+        normals[..., 0], normals[..., 1] = cos * x + sin * y, cos * y - sin * x
+
+    def back(self) -> tuple[float, float]:
+        """(cos, sin) / zoom: (y, x) from the centre shows what was at (cos·y + sin·x, cos·x - sin·y)."""
+        cos, sin = self._circle
+        return cos / self.zoom, sin / self.zoom
+
+    @property
+    def _circle(self) -> tuple[float, float]:
+        angle = math.radians(self.degrees)
+        return math.cos(angle), math.sin(angle)
+
+
+@dataclass(frozen=True)
 class Window:
-    """Both axes of what becomes of an image and all of its labels."""
+    """What becomes of an image and all of its labels: a turn of all of it, then both axes.
+
+    With a turn, be it of nothing, the image is interpolated bicubically, else bilinearly.
+    """
 
     rows: Axis
     columns: Axis
+    turn: Turn | None = None
 
     @property
     def inside(self) -> tuple[slice, slice]:
@@ -78,14 +111,29 @@ class Window:
     def unscaled(self) -> bool:
         return (self.rows.scaled, self.columns.scaled) == (self.rows.source, self.columns.source)
 
+    @property
+    def straight(self) -> bool:
+        """Whether the axes say it all."""
+        return self.turn in (None, Turn())
+
+    @cached_property
+    def pixels(self) -> np.ndarray:
+        """The flat number of the source pixel under each kept one, -1 beyond the border of a turned image."""
+        out = np.empty((self.rows.count, self.columns.count), np.int32)
+        locate(self.rows.nearest(), self.columns.nearest(), *self._back(), self.rows.source, self.columns.source, out)
+        return out
+
     def mirrored(self) -> Window:
         return replace(self, columns=replace(self.columns, mirrored=True))
 
     def label(self, source: np.ndarray, fill: float) -> np.ndarray:
         """A label map [H, W] or [H, W, 3] in the result, `fill` in the padding; values are moved, never mixed."""
         shape = (self.rows.size, self.columns.size, *source.shape[2:])
-        out = np.empty(shape, source.dtype) if self.fills else np.full(shape, fill, source.dtype)
-        if self.unscaled:
+        out = np.empty(shape, source.dtype) if self.fills and self.straight else np.full(shape, fill, source.dtype)
+        if not self.straight:
+            move = take if source.ndim == 2 else take_vectors
+            move(source, self.pixels, out[self.inside])
+        elif self.unscaled:
             out[self.inside] = self._cut(source)
         else:
             move = pick if source.ndim == 2 else pick_vectors
@@ -93,20 +141,36 @@ class Window:
         return out
 
     def image(self, source: np.ndarray, kind: type) -> np.ndarray:
-        """The kept part of the image, bilinear, without padding; to a byte image fractions are lost."""
-        if self.unscaled:
+        """The kept part of the image without padding, interpolated; to a byte image fractions are lost.
+
+        Beyond the border of a turned image stands what is nearest in it: see `pixels`.
+        """
+        if self.unscaled and self.straight:
             return self._cut(source).astype(kind)
         out = np.empty((self.rows.count, self.columns.count, 3), kind)
-        blend(source, *self.rows.linear(), *self.columns.linear(), out)
+        if self.turn is None:
+            blend(source, *self.rows.linear(), *self.columns.linear(), out)
+        else:
+            around = np.pad(source.astype(np.float32), ((2, 3), (2, 3), (0, 0)), "edge")
+            blend_cubic(around, self.rows.centres(), self.columns.centres(), *self._back(), out)
         return out
+
+    def _back(self) -> tuple[float, float]:
+        return (self.turn or Turn()).back()
 
     def _cut(self, source: np.ndarray) -> np.ndarray:
         kept = source[tuple(slice(axis.start, axis.start + axis.count) for axis in (self.rows, self.columns))]
         return kept[:, ::-1] if self.columns.mirrored else kept
 
 
-def draw_scale(rng: np.random.Generator) -> float:
-    return float(rng.uniform(*SCALES))
+def draw_scale(rng: np.random.Generator, scales: tuple[float, ...] = USUAL.scales) -> float:
+    """Of two numbers anything between them, else one of them."""
+    return float(rng.uniform(*scales) if len(scales) == 2 else scales[rng.integers(len(scales))])
+
+
+def resized(shape: tuple[int, int], size: tuple[int, int]) -> Window:
+    """All of the image, stretched to `size`."""
+    return Window(*(Axis(source, target, 0, target, target) for source, target in zip(shape, size)), turn=Turn())
 
 
 def centred(shape: tuple[int, int], size: tuple[int, int], scale: float = 1.0) -> Window:
@@ -132,13 +196,17 @@ def draw_crop(window: Window, semseg: np.ndarray | None, rng: np.random.Generato
 
 
 def _move(window: Window, rng: np.random.Generator) -> Window:
-    return Window(
-        *(replace(axis, start=int(rng.integers(0, axis.spare + 1))) for axis in (window.rows, window.columns))
+    rows, columns = (
+        replace(axis, start=int(rng.integers(0, axis.spare + 1))) for axis in (window.rows, window.columns)
     )
+    return replace(window, rows=rows, columns=columns)
 
 
 def _is_varied(window: Window, semseg: np.ndarray) -> bool:
     counts = np.zeros(256, np.int64)
-    count_labels(semseg, window.rows.nearest(), window.columns.nearest(), counts)
+    if window.straight:
+        count_labels(semseg, window.rows.nearest(), window.columns.nearest(), counts)
+    else:
+        counts += np.bincount(window.label(semseg, IGNORE).ravel(), minlength=256)
     counts[IGNORE] = 0
     return np.count_nonzero(counts) > 1 and counts.max() < LARGEST_SHARE * counts.sum()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..synth.jit import entry
+from ..synth.jit import entry, jit
 
 HUES = 180  # hue in steps of two degrees, so that it fits a byte
 
@@ -51,6 +51,93 @@ def blend(source, rows, row_weights, columns, column_weights, out):
             x_next = min(x + 1, last_column - first)
             for c in range(3):
                 to_row[j, c] = mixed[x, c] + (mixed[x_next, c] - mixed[x, c]) * right
+
+
+@entry
+def locate(rows, columns, cos, sin, height, width, out):
+    """out[i, j] = the flat number of the pixel that a turn about the centre brings to (rows[i], columns[j]), or -1."""
+    middle_y, middle_x = (height - 1) / 2, (width - 1) / 2
+    for i in range(len(rows)):
+        y = rows[i] - middle_y
+        from_y, from_x = middle_y + cos * y + 0.5, middle_x - sin * y + 0.5
+        to_row = out[i]
+        for j in range(len(columns)):
+            x = columns[j] - middle_x
+            row, column = int(np.floor(from_y + sin * x)), int(np.floor(from_x + cos * x))
+            inside = 0 <= row < height and 0 <= column < width
+            to_row[j] = row * width + column if inside else -1
+
+
+@entry
+def take(source, pixels, out):
+    """out[i, j] = the pixel of a map [H, W] with the flat number pixels[i, j]; left alone where that is -1."""
+    width = source.shape[1]
+    for i in range(pixels.shape[0]):
+        for j in range(pixels.shape[1]):
+            number = pixels[i, j]
+            if number >= 0:
+                out[i, j] = source[number // width, number % width]
+
+
+@entry
+def take_vectors(source, pixels, out):
+    """The same for [H, W, 3]."""
+    width = source.shape[1]
+    for i in range(pixels.shape[0]):
+        for j in range(pixels.shape[1]):
+            number = pixels[i, j]
+            if number >= 0:
+                y, x = number // width, number % width
+                out[i, j, 0], out[i, j, 1], out[i, j, 2] = source[y, x, 0], source[y, x, 1], source[y, x, 2]
+
+
+@jit
+def cubic_weights(t):
+    """Of the pixels at -1, 0, 1 and 2 for a place t of the way from 0 to 1: Keys' kernel, -0.75 as in OpenCV."""
+    a, one = np.float32(-0.75), np.float32(1)
+    s = one - t
+    first, last = a * t * s * s, a * s * t * t
+    second = ((a + np.float32(2)) * t - (a + np.float32(3))) * t * t + one
+    return first, second, one - first - second - last, last
+
+
+@jit
+def cubic_row(row, x, weights):
+    """Four pixels of a row [W, 3] from x on, mixed."""
+    a, b, c, d = weights
+    return (
+        a * row[x, 0] + b * row[x + 1, 0] + c * row[x + 2, 0] + d * row[x + 3, 0],
+        a * row[x, 1] + b * row[x + 1, 1] + c * row[x + 2, 1] + d * row[x + 3, 1],
+        a * row[x, 2] + b * row[x + 1, 2] + c * row[x + 2, 2] + d * row[x + 3, 2],
+    )
+
+
+@entry
+def blend_cubic(source, rows, columns, cos, sin, out):
+    """Bicubic for float32 [H, W, 3]: out[i, j] shows what a turn about the centre brings to (rows[i], columns[j]).
+
+    `source` has two more pixels before and three after it on both axes, so that no step needs to look for the border.
+    Values stay between 0 and 255.
+    """
+    height, width = source.shape[0] - 5, source.shape[1] - 5
+    middle_y, middle_x = (height - 1) / 2, (width - 1) / 2
+    low, high = np.float32(0), np.float32(255)
+    for i in range(len(rows)):
+        y = rows[i] - middle_y
+        from_y, from_x = middle_y + cos * y, middle_x - sin * y
+        to_row = out[i]
+        for j in range(len(columns)):
+            x = columns[j] - middle_x
+            down = min(max(from_y + sin * x, -1.0), height + 0.0) + 1
+            right = min(max(from_x + cos * x, -1.0), width + 0.0) + 1
+            top, left = int(down), int(right)
+            a, b, c, d = cubic_weights(np.float32(down - top))
+            across = cubic_weights(np.float32(right - left))
+            first, second = cubic_row(source[top], left, across), cubic_row(source[top + 1], left, across)
+            third, fourth = cubic_row(source[top + 2], left, across), cubic_row(source[top + 3], left, across)
+            for channel in range(3):
+                mixed = a * first[channel] + b * second[channel] + c * third[channel] + d * fourth[channel]
+                to_row[j, channel] = min(max(mixed, low), high)
 
 
 @entry

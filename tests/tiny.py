@@ -13,6 +13,14 @@ clients:
 evaluation: [global, personal]
 """
 
+TWINS = """\
+description: two alike clients
+paper: none
+version: 1
+clients:
+  - {dataset: nyud, tasks: [depth, edge], count: 2}
+"""
+
 TINY = {
     "data.train_samples": {"pascal": 16, "nyud": 12},
     "data.test_samples": {"pascal": 4, "nyud": 4},

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 import torch
-from tiny import TINY
+from tiny import TINY, TWINS
 
 from fmtlbench.blocks import FlatModel
 from fmtlbench.config import parse_overrides, resolve
@@ -31,13 +31,6 @@ NETWORKS = {
     "tc-swin": {"model.architecture": "tc", "model.backbone": "swin_nano"},
     "matfl": {"model.architecture": "matfl", "model.backbone": "resnet_nano", "model.saliency": "one_logit"},
 }
-TWINS = """\
-description: two alike clients
-paper: none
-version: 1
-clients:
-  - {dataset: nyud, tasks: [depth, edge], count: 2}
-"""
 MIXED = """\
 description: as many tasks each, but other ones
 paper: none

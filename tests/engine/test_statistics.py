@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 
 import pytest
 import torch
-from tiny import TINY
+from interrupt import stopped_and_whole
+from tiny import TINY, TWINS
 
 from fmtlbench.algorithms import ALGORITHMS
 from fmtlbench.algorithms.matfl import voting_tensors
 from fmtlbench.config import resolve
 from fmtlbench.data.open import open_datasets
 from fmtlbench.data.views import client_data
-from fmtlbench.engine import run as engine_run
 from fmtlbench.engine.checkpoint import load_checkpoint
 from fmtlbench.engine.federation import Federation
 from fmtlbench.engine.stored import StoredRun
@@ -35,13 +36,6 @@ version: 1
 clients:
   - {dataset: nyud, tasks: [depth], count: 2}
   - {dataset: pascal, tasks: [sal]}
-"""
-TWINS = """\
-description: two alike clients
-paper: none
-version: 1
-clients:
-  - {dataset: nyud, tasks: [depth, edge], count: 2}
 """
 
 
@@ -207,26 +201,10 @@ def test_a_returning_client_gets_the_common_statistics(scenario):
     assert returned
 
 
-class Stopped(Exception):
-    pass
-
-
 @pytest.mark.parametrize("algo", ["fedavg", "fedhca2", "fedmtl"])
 def test_stopped_and_resumed_equals_uninterrupted(tiny_run, scenario, monkeypatch, tmp_path, algo):
     given = {**SMALL, **TRAVEL, "rounds": 3, "scenario": scenario(THREE), "federation.participation": 0.67}
-    whole = tiny_run(algo, out=tmp_path / "whole", **given)
-    save = engine_run.save_checkpoint
-
-    def stop_after_two(folder, done, states):
-        save(folder, done, states)
-        if done == 2:
-            raise Stopped
-
-    monkeypatch.setattr(engine_run, "save_checkpoint", stop_after_two)
-    with pytest.raises(Stopped):
-        tiny_run(algo, out=tmp_path / "stopped", **given)
-    monkeypatch.undo()
-    resumed = tiny_run(algo, out=tmp_path / "stopped", **given)
+    resumed, whole = stopped_and_whole(partial(tiny_run, algo, **given), monkeypatch, tmp_path)
     files = [result.folder / "metrics.jsonl" for result in (resumed, whole)]
     assert files[0].read_bytes() == files[1].read_bytes()
     assert whole.summary["setting_text"]["statistics"] == "travel"

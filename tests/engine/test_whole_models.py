@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
 import torch
+from interrupt import stopped_and_whole
 from tiny import TINY
 
 from fmtlbench.algorithms.fedmtl import default_rho
 from fmtlbench.config import resolve
 from fmtlbench.data.open import open_datasets
 from fmtlbench.data.views import client_data
-from fmtlbench.engine import run as engine_run
 from fmtlbench.engine.federation import Federation
 from fmtlbench.progress import Quiet
 
@@ -57,27 +58,11 @@ def federation(algo, scenario, **overrides) -> Federation:
     return Federation(config, client_data(config, open_datasets(config, None, Quiet())), torch.device("cpu"))
 
 
-class Stopped(Exception):
-    pass
-
-
 @pytest.mark.parametrize(("network", "algo"), [("md", "ditto"), ("tc", "fedhca2"), ("matfl", "fedamp")])
 def test_stopped_and_resumed_equals_uninterrupted(tiny_run, scenario, monkeypatch, tmp_path, network, algo):
     """Anchors, tracks, hyper weights and who is behind survive; a third of the clients is absent in each round."""
     given = {**WHOLE, **NETWORKS[network], "rounds": 3, "scenario": scenario(ALIKE), "federation.participation": 0.67}
-    whole = tiny_run(algo, out=tmp_path / "whole", **given)
-    save = engine_run.save_checkpoint
-
-    def stop_after_two(folder, done, states):
-        save(folder, done, states)
-        if done == 2:
-            raise Stopped
-
-    monkeypatch.setattr(engine_run, "save_checkpoint", stop_after_two)
-    with pytest.raises(Stopped):
-        tiny_run(algo, out=tmp_path / "stopped", **given)
-    monkeypatch.undo()
-    resumed = tiny_run(algo, out=tmp_path / "stopped", **given)
+    resumed, whole = stopped_and_whole(partial(tiny_run, algo, **given), monkeypatch, tmp_path)
     files = [result.folder / "metrics.jsonl" for result in (resumed, whole)]
     assert files[0].read_bytes() == files[1].read_bytes()
     assert [json.loads(line)["round"] for line in files[0].read_text().splitlines()] == [1, 2, 3]

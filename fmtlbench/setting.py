@@ -1,7 +1,7 @@
 """A setting: what must agree for two runs to share a row of a table, as one value with one equality.
 
 Every value of a config has a role. Most decide numbers: together they are the setting. The method and the seed are a
-run's own. The rest decides no number. Nobody else keeps a list of what counts.
+run's own. The rest decides no number. What counts for two runs to be alike is listed here and nowhere else.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ INCIDENTAL = ("device", "numerics", "train.threads", "evaluation.every", "evalua
 # How rows of one table may differ: the name of an axis → the value that rows show, and what else goes with it.
 AXES: dict[str, tuple[str, ...]] = {
     "scenario": ("scenario.name", "scenario"),
-    "clients": ("clients", "scenario.clients", "scenario.parameters.clients"),
+    "clients": ("clients", "scenario.clients", "scenario.parameters.clients", "scenario.parameters.clients_per_task"),
     "architecture": ("model.architecture", "train.tc"),
     "backbone": ("model.backbone", "model.drop_path"),
     "pretrained": ("model.pretrained", "model.weights_sha256"),
@@ -36,7 +36,6 @@ AXES: dict[str, tuple[str, ...]] = {
     "statistics": ("federation.statistics",),
     "rounds": ("federation.rounds",),
     "size": ("data.size",),
-    "preset": ("preset",),
     "data": ("data.source",),
 }
 SHORT = {paths[0]: name for name, paths in AXES.items()}  # how tables call a value
@@ -103,7 +102,7 @@ class Setting:
         return digest(self.values)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Setting) and self.values == other.values
+        return isinstance(other, Setting) and self.key == other.key
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -117,19 +116,20 @@ class Setting:
         return sum(client.get("count", 1) if isinstance(client, Mapping) else 1 for client in listed)
 
     def value(self, name: str) -> Any:
-        """The value of an axis, or of any dotted path; None where it is not known."""
+        """Return the value of an axis, or of any dotted path, whole sections as a mapping; None: not known."""
         if name == "clients":
             return self.clients
-        return self.values.get(AXES[name][0] if name in AXES else name)
+        path = AXES[name][0] if name in AXES else name
+        below = {k.removeprefix(f"{path}."): v for k, v in self.values.items() if k.startswith(f"{path}.")}
+        return self.values.get(path, below or None)
 
     def apart_from(self, names: Iterable[str]) -> Setting:
-        """What is left when rows may differ in these axes or paths: equal for settings that may share a table."""
+        """Drop axes or paths in which rows may differ: the rest is equal for settings that may share a table."""
         names = tuple(names)
         dropped = [path for name in names for path in AXES.get(name, (name,))]
         values = {path: value for path, value in self.values.items() if not is_below(path, dropped)}
         if "clients" in names and "scenario.name" in values:
             values["scenario.name"] = scenario_family(values["scenario.name"])
-            values = {path: v for path, v in values.items() if not path.startswith("scenario.parameters.clients")}
         return Setting(values)
 
     def differences(self, other: Setting, skip: Iterable[str] = ()) -> dict[str, tuple[Any, Any]]:
@@ -154,9 +154,8 @@ class Setting:
         return any(is_below(mine, [key]) for mine in self.values)
 
 
-def check_axis(name: str, known: Iterable[str], flag: str) -> str:
-    """The name of an axis or a dotted path that some setting has; anything else is refused with the nearest name."""
+def check_axis(name: str, known: Iterable[str], flag: str) -> None:
+    """Refuse what is neither an axis nor a path (or a section) that some setting has, with the nearest name."""
     known = set(known)
-    if name not in AXES and name not in known:
-        raise unknown("value to tell rows apart by", name, [*AXES, *sorted(known)], flag)
-    return name
+    if name not in AXES and not any(is_below(path, [name]) for path in known):
+        raise unknown("value of a setting", name, [*AXES, *sorted(known)], flag)

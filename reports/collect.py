@@ -43,6 +43,7 @@ class Collection:
     problems: list[str]
     absences: list[tuple[str, Absence]] = field(default_factory=list)  # label of a method, why it has no run
     heads: tuple[str, ...] = ("Method",)  # what the rows of its tables say of a run
+    axes: tuple[str, ...] = ()  # what rows of one table differ in beside the method
 
     def of_setting(self, start: str) -> Collection:
         """The runs of one setting, given as tables print it: the beginning of its hash."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from ..bench.absent import Absence
 from ..errors import FmtlbenchError, UsageError, nearest
 from ..setting import INCIDENTAL
 from .collect import Collection, RunRecord
-from .delta import Delta, Score, Unit, gain
+from .delta import Delta, Gain, Score, Unit, gain, mark_differences
 from .labels import Labels, dataset_name
 from .published import Meaning, Published, load_published, number, published_names
 from .settings import by_setting, describe, scenario_parameters
@@ -73,20 +73,21 @@ def _table(
     columns = [_column(published, c, m, bool(unlike)) for c, m in published.scores.items()]
     deltas = list(published.deltas)
     columns += [Column(d, f"Δm %{f' {UNLIKE}' if unlike else ''}", higher_is_better=True) for d in deltas]
+    gains, tests = _gains(published, rows, measured, runs, delta)
     lines, missing = [], []
     for row in rows:
         label = published.label(row)
         if label not in measured:
             missing.append(published.row_name(row))
             continue
-        ours = _ours(published, row, label, measured, runs[0], delta)
+        ours = [*_scores(published, measured[label]), *(gains[split, label] for split in published.deltas.values())]
         theirs = [_printed(row[c.key]) for c in columns]
         gaps = [_gap(c, mine, their) for c, mine, their in zip(columns, ours, theirs)]
         name = published.row_name(row)
         lines += [Row((name, "measured"), tuple(ours)), Row((name, "published"), tuple(theirs))]
         lines.append(Row((name, "gap"), tuple(gaps)))
     base = delta.reference.title if delta.reference else "the run that stands for the paper's reference row"
-    notes = ["gap: measured − published", *([delta.words(base)] if deltas else [])]
+    notes = ["gap: measured − published", *([delta.words(base), *tests] if deltas else [])]
     notes += [f"no run of: {_list(missing)}"] if missing else []
     known = {published.label(row) for row in rows}
     notes += [f"{label} {a.why}: {a.reason}" for label, a in absent.items() if label in known - measured.keys()]
@@ -117,8 +118,11 @@ def _rows_for(published: Published, run: RunRecord) -> tuple[list[dict[str, str]
         mine = run.values.value(key)
         theirs = list(dict.fromkeys(published.model(row)[key] for row in rows))
         said = f"{key} {mine or 'unknown'} (paper: {' or '.join(theirs)})"
+        if mine is None:  # a summary of an older version, and no config: it may be the paper's
+            unlike.append(said)
+            continue
         fitting = [value for value in theirs if value == mine] or [
-            value for value in theirs if key == "backbone" and mine and backbone_family(value) == backbone_family(mine)
+            value for value in theirs if key == "backbone" and backbone_family(value) == backbone_family(mine)
         ]
         if mine not in theirs:
             unlike.append(said)
@@ -209,24 +213,38 @@ def _in_columns(published: Published, run: RunRecord) -> dict[str, dict[Score, f
     return found
 
 
-def _ours(
-    published: Published, row: dict[str, str], label: str, measured: Measured, run: RunRecord, delta: Delta
-) -> list[Cell]:
-    seeds = measured[label]
+def _scores(published: Published, seeds: dict[int, dict[str, dict[Score, float]]]) -> list[Cell]:
+    """The cells of the paper's columns: means over the clients that hold one, and over seeds."""
     cells = []
     for column in published.scores:
         means = [Delta().units(of_seed[column]) for of_seed in seeds.values()]
         cell = mean_cell([next(iter(units.values()), math.nan) for units in means])
         cells.append(Cell(note="this metric was not measured on this split") if cell.value is None else cell)
-    for split in published.deltas.values():
-        cells.append(_delta(published, row, label, split, measured, run, delta))
     return cells
 
 
-def _delta(
-    published: Published, row: dict, label: str, split: str, measured: Measured, run: RunRecord, delta: Delta
-) -> Cell:
-    """Measured Δm over the paper's columns, against the named reference or the run that stands for the paper's."""
+def _gains(
+    published: Published, rows: list[dict[str, str]], measured: Measured, runs: Sequence[RunRecord], delta: Delta
+) -> tuple[dict[tuple[str, str], Cell], list[str]]:
+    """(split, label) → measured Δm over the paper's columns, marked where it differs; and what the marks mean."""
+    found, notes = {}, []
+    for split in published.deltas.values():
+        gains, references = {}, set()
+        for row in rows:
+            label = published.label(row)
+            if label in measured:
+                gains[label], base = _gain(published, row, label, split, measured, runs, delta)
+                references |= {base} - {None}
+        title = delta.reference.title if delta.reference else " and ".join(sorted(references)) or "the reference"
+        marked, notes = mark_differences(gains, references, title)
+        found |= {(split, label): cell for label, cell in marked.items()}
+    return found, notes
+
+
+def _gain(
+    published: Published, row: dict, label: str, split: str, measured: Measured, runs: Sequence[RunRecord], delta: Delta
+) -> tuple[Gain, str | None]:
+    """Measured Δm of a row against the named reference or the run that stands for the paper's, and that one's label."""
     columns = [column for column, m in published.scores.items() if m.split == split]
     up = {m.key[1:]: m.higher_is_better for m in published.scores.values()}
 
@@ -236,24 +254,27 @@ def _delta(
         return {**delta.units(everything), **lacking}
 
     ours = {seed: units(of_seed) for seed, of_seed in measured[label].items()}
+    zero = Gain(Cell(0.0, n=len(ours)), dict.fromkeys(ours, 0.0))
     if delta.reference is not None:
+        names = {base.name for base in delta.reference.runs.values()}
+        own = next((run.label for run in runs if run.name in names), None)
         theirs = {seed: units(_in_columns(published, base)) for seed, base in delta.reference.runs.items()}
-        if run.label == label and run.name in {base.name for base in delta.reference.runs.values()}:
-            return Cell(0.0)
-        return gain(ours, theirs, up, delta.reference.title, delta).cell
+        return zero if own == label else gain(ours, theirs, up, delta.reference.title, delta), own
     entry = published.entry["reference"]
     if "derived" in entry:
-        return Cell(note="the paper's Δ is against a run of another scenario; --reference names it")
+        return Gain(Cell(note="the paper's Δ is against a run of another scenario; --reference names it")), None
     table = load_published(entry["table"]) if "table" in entry else published
     base_row, where = published.reference(row)
-    if table.scenario(base_row) != run.summary["scenario"] or table.model(base_row) not in ({}, published.model(row)):
-        return Cell(note=f"the paper's Δ is against a run of another setting ({where}); --reference names it")
+    same_network = table.model(base_row) == published.model(row)
+    if table.scenario(base_row) != runs[0].summary["scenario"] or not same_network:
+        return Gain(
+            Cell(note=f"the paper's Δ is against a run of another setting ({where}); --reference names it")
+        ), None
     base = table.label(base_row)
     if base not in measured:
-        return Cell(note=f"no Δm: no {base} run in this setting")
-    if base == label:
-        return Cell(0.0)
-    return gain(ours, {seed: units(of_seed) for seed, of_seed in measured[base].items()}, up, base, delta).cell
+        return Gain(Cell(note=f"no Δm: no {base} run in this setting")), None
+    theirs = {seed: units(of_seed) for seed, of_seed in measured[base].items()}
+    return zero if base == label else gain(ours, theirs, up, base, delta), base
 
 
 def _column(published: Published, name: str, meaning: Meaning, unlike: bool) -> Column:

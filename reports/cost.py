@@ -10,10 +10,10 @@ from typing import Any
 from ..errors import UsageError, unknown
 from .collect import Collection, RunRecord
 from .delta import Bases, Delta
-from .labels import zoo_rank
-from .settings import by_setting, describe
+from .gains import Gains, Method, method_of, zoo_order
+from .settings import by_setting, describe, listed, table_name
 from .table import Cell, Column, Row, Table, mean_cell
-from .time_to_target import Arrival, Spent, arrivals, delta_curve, resolution
+from .time_to_target import Arrival, Spent, arrivals, resolution
 
 TARGETS = (-30.0, -10.0)  # percent, FMTL-Bench's
 NOT_TRAINING = ("evaluate", "checkpoint")  # phases of a round; all others are training
@@ -55,44 +55,39 @@ def cost_tables(
     frame = collection.frame
     rows = frame[frame["primary"].astype(bool) & (frame["split"] == split)]
     if scenario is not None:
-        rows = rows[rows["scenario"] == scenario]
+        rows = rows[rows["run"].isin({run.name for run in collection.runs if run.summary["scenario"] == scenario})]
     if rows.empty:
         raise UsageError(f"no finished run has scores on the {split!r} split")
     targets = list(dict.fromkeys(map(float, targets)))
     way = CONVENTIONS[convention]
     tables = []
     for _, _, runs in by_setting(rows, collection.runs):
-        bases = Bases(runs, split, delta)
-        tables.append(_table(runs, collection.heads, targets, bases, way))
+        gains = Gains(runs, split, delta or Delta())
+        tables.append(_table(gains, collection.heads, targets, way))
     return tables
 
 
-def _table(
-    runs: Sequence[RunRecord], heads: tuple[str, ...], targets: Sequence[float], bases: Bases, way: Convention
-) -> Table:
-    methods: dict[tuple[str, tuple[str, ...]], list[RunRecord]] = {}
-    for run in sorted(runs, key=lambda r: (r.row[1:], zoo_rank(r.summary["algorithm"]), r.row, r.summary["seed"])):
-        methods.setdefault((run.summary["algorithm"], run.row), []).append(run)
-    rows = [_row(labels, members, bases, targets, way) for (_, labels), members in methods.items()]
-    first, split = runs[0].summary, bases.split
-    setting = runs[0].table[-1].removeprefix("older-")[:8]
+def _table(gains: Gains, heads: tuple[str, ...], targets: Sequence[float], way: Convention) -> Table:
+    runs, bases = gains.runs, Bases(gains.runs, gains.split, gains.delta)
+    methods: dict[Method, list[RunRecord]] = {}
+    for run in sorted(runs, key=lambda run: (zoo_order(method_of(run)), run.summary["seed"])):
+        methods.setdefault(method_of(run), []).append(run)
+    rows = [_row(method, members, gains, bases, targets, way) for method, members in methods.items()]
     return Table(
-        f"cost-{first['scenario']}-{first['preset']}-{first['data']}-{split}-{setting}"
-        + f"-{way.name}" * (way is not OURS),
-        f"{first['scenario']}: {way.title}", describe(list(runs)), heads, _columns(targets, rows, way),
-        tuple(rows), tuple(_notes(runs, targets, bases, way)),
+        f"cost-{table_name(runs, gains.split)}" + f"-{way.name}" * (way is not OURS),
+        f"{listed({run.summary['scenario'] for run in runs})}: {way.title}", describe(list(runs)), heads,
+        _columns(targets, rows, way), tuple(rows), tuple(_notes(gains, bases, targets, len(heads) > 1, way)),
     )  # fmt: skip
 
 
 def _row(
-    labels: tuple[str, ...], runs: Sequence[RunRecord], bases: Bases, targets: Sequence[float], way: Convention
+    method: Method, runs: Sequence[RunRecord], gains: Gains, bases: Bases, targets: Sequence[float], way: Convention
 ) -> Row:
     cells = [_known([power(run) for run in runs], _no_energy(runs))]
     cells += [_known([value(run) for run in runs]) for _, _, value in way.per_round]
     for column in zip(*(arrivals(run, bases, targets) for run in runs)):
         cells += _arrival_cells(runs, column, way)
-    cells += [_known([_final_delta(run, bases) for run in runs]), Cell(float(len(runs)))]
-    return Row(labels, tuple(cells))
+    return Row(method[1], (*cells, gains.cells.get(method, Cell()), Cell(float(len(runs)))))
 
 
 def _arrival_cells(runs: Sequence[RunRecord], seeds: Sequence[Arrival], way: Convention) -> list[Cell]:
@@ -144,11 +139,6 @@ def training_seconds(run: RunRecord) -> float | None:
         return None
     spent = (seconds for row in rows for phase, seconds in row["seconds"].items() if phase not in NOT_TRAINING)
     return math.fsum(spent) / len(rows)
-
-
-def _final_delta(run: RunRecord, bases: Bases) -> float | None:
-    curve = delta_curve(run, bases) if bases.has(run) else []
-    return curve[-1][1] if curve and curve[-1][0] == run.summary["rounds"] else None
 
 
 def _no_energy(runs: Sequence[RunRecord]) -> str:
@@ -242,8 +232,9 @@ def _digits(rows: Sequence[Row], index: int) -> int:
     return min(8, max(0, 2 - math.floor(math.log10(min(values))))) if values else 2
 
 
-def _notes(runs: Sequence[RunRecord], targets: Sequence[float], bases: Bases, way: Convention) -> list[str]:
-    notes = [*way.notes, bases.words()]
+def _notes(gains: Gains, bases: Bases, targets: Sequence[float], rows_differ: bool, way: Convention) -> list[str]:
+    runs = gains.runs
+    notes = [*way.notes, *gains.notes(rows_differ)]
     if targets:
         gaps = sorted({gap for run in runs if (gap := resolution(run, bases.split)) is not None})
         every = " or ".join(map(str, gaps)) or "?"

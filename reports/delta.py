@@ -6,8 +6,7 @@ The papers average the columns of their tables; a column is a dataset's task, th
 from __future__ import annotations
 
 import math
-from collections.abc import Collection as Container
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -67,17 +66,18 @@ class Delta:
     reference: Reference | None = None  # instead of the baseline: the same runs for every setting
 
     def units(self, scores: Scores) -> dict[Unit, float]:
-        """The terms that are averaged; the mean over its clients is missing if one is."""
+        """Turn scores into the terms that are averaged; a mean over clients is missing if one of them is."""
         values: dict[Unit, list[float]] = {}
         for at, value in scores.items():
             values.setdefault(self.unit(at), []).append(value)
         return {unit: math.fsum(members) / len(members) for unit, members in values.items()}
 
     def unit(self, at: Score) -> Unit:
+        """Say which term a score belongs to."""
         return Unit(at.dataset if self.over == COLUMNS else at.client, at.task, at.metric)
 
     def change(self, ours: Units, theirs: Units, up: Mapping[tuple[str, str], bool]) -> float:
-        """Δm in percent of units against the same units of the reference.
+        """Compute Δm in percent of units against the same units of the reference.
 
         Raises:
             MetricError: A unit that is missing, or a reference of zero.
@@ -87,7 +87,7 @@ class Delta:
         return delta_m(ours, theirs, directions, weights)
 
     def words(self, base: str) -> str:
-        """What Δm means here, for the notes of a table or figure."""
+        """Say what Δm means here, for the notes of a table or figure."""
         weighted = ", ".join(f"{task} {weight:g}" for task, weight in self.weights.items())
         return (
             f"Δm: mean relative change over {OVER[self.over]}{f', tasks weighted {weighted}' if weighted else ''}, "
@@ -106,6 +106,8 @@ def parse_task_weights(text: str) -> dict[str, float]:
         task, equals, number = (word.strip() for word in part.partition("="))
         if not equals:
             raise UsageError(f"--task-weights {text}: expected task=weight,…, for example semseg=2,depth=0.5")
+        if task in weights:
+            raise UsageError(f"--task-weights {text}: {task} is given twice")
         if task not in TASKS:
             raise UsageError(f"--task-weights {text}: no task {task!r}; {nearest(task, TASKS)}")
         try:
@@ -118,7 +120,7 @@ def parse_task_weights(text: str) -> dict[str, float]:
 
 
 def find_reference(collection: Collection, text: str) -> Reference:
-    """The runs that `algo=local,scenario=iid1_sdmt,architecture=md` means: one method in one setting.
+    """Find the runs that `algo=local,scenario=iid1_sdmt,architecture=md` means: one method in one setting.
 
     Raises:
         UsageError: A key or value that no run has, or several methods or settings left.
@@ -127,11 +129,11 @@ def find_reference(collection: Collection, text: str) -> Reference:
     return Reference({run.summary["seed"]: run for run in runs}, title)
 
 
-# -- a run's scores ----------------------------------------------------------------------------------------------------
+# -- scores of runs ----------------------------------------------------------------------------------------------------
 
 
 def primary_scores(records: Iterable[Mapping[str, Any]], split: str) -> tuple[dict[Score, float], dict]:
-    """(scores, directions by (task, metric)) of a run's records on one split; null becomes NaN."""
+    """Return (scores, directions by (task, metric)) of a run's records on one split; null becomes NaN."""
     scores: dict[Score, float] = {}
     up: dict[tuple[str, str], bool] = {}
     for r in records:
@@ -142,24 +144,62 @@ def primary_scores(records: Iterable[Mapping[str, Any]], split: str) -> tuple[di
     return scores, up
 
 
+def pair_seeds(seeds: Iterable[int], base: Mapping[int, Units], named: bool) -> dict[int, Units]:
+    """Give each of a method's seeds what it is compared with: the same seed's units, or the mean over the base's seeds.
+
+    Without a pair, a seed is left out if others have one. Of a named reference all seeds are paired or none: half in
+    pairs and half against a mean would be two kinds of numbers.
+    """
+    seeds = sorted(seeds)
+    paired = [seed for seed in seeds if seed in base]
+    if paired and not (named and len(paired) < len(seeds)):
+        return {seed: base[seed] for seed in paired}
+    mean = mean_units(base.values())
+    return dict.fromkeys(seeds, mean)
+
+
+def mean_units(seeds: Iterable[Units]) -> dict[Unit, float]:
+    """Average over seeds the units that all of them have."""
+    seeds = list(seeds)
+    shared = [unit for unit in seeds[0] if all(unit in other for other in seeds)]
+    return {unit: math.fsum(other[unit] for other in seeds) / len(seeds) for unit in shared}
+
+
 class BaseError(FmtlbenchError):
-    """There is no run that Δm could be taken against."""
+    """There is no run that Δm could be taken against, or nothing that could be compared with it."""
 
 
 class Bases:
-    """The final scores that Δm of single runs is against.
+    """The final scores that Δm of single runs, in any round, is against.
 
-    They are the baseline's of the same setting and seed, or a named reference's of the same seed; where that lacks the
-    seed, the mean over its seeds.
+    They are the baseline's of the same setting and seed, or a named reference's, paired as in tables.
     """
 
     def __init__(self, runs: Sequence[RunRecord], split: str, delta: Delta | None = None) -> None:
         self.split, self.rule = split, delta or Delta()
-        if self.rule.reference is None:
-            found = {_alike(run): run for run in runs if self.rule.baseline in (run.summary["algorithm"], run.row[0])}
+        self._base: dict[str, Units] = {}  # run → what it is compared with
+        strange: set[Unit] = set()
+        seeds: dict[tuple, list[RunRecord]] = {}
+        for run in runs:
+            seeds.setdefault((run.setting, run.data_key, run.row), []).append(run)
+        for (setting, data_key, _), members in seeds.items():
+            base = self._final(runs, setting, data_key)
+            by_seed = {run.summary["seed"]: run for run in members}
+            named = self.rule.reference is not None
+            for seed, theirs in (pair_seeds(by_seed, base, named) if base else {}).items():
+                if named or seed in base:  # a run of the own setting has a partner or nothing
+                    self._base[by_seed[seed].name] = theirs
+                    if named:
+                        strange |= self._units(by_seed[seed].summary["scores"])[0].keys() - theirs.keys()
+        self.left_out = sorted(map(str, strange))
+
+    def _final(self, runs: Sequence[RunRecord], setting: str, data_key: str) -> dict[int, Units]:
+        if self.rule.reference is not None:
+            found = list(self.rule.reference.runs.values())
         else:
-            found = self.rule.reference.runs
-        self._final = {key: self._units(run.summary["scores"])[0] for key, run in found.items()}
+            same = [run for run in runs if (run.setting, run.data_key) == (setting, data_key)]
+            found = [run for run in same if self.rule.baseline in (run.summary["algorithm"], run.row[0])]
+        return {run.summary["seed"]: self._units(run.summary["scores"])[0] for run in found}
 
     def _units(self, records: Iterable[Mapping[str, Any]]) -> tuple[dict[Unit, float], dict]:
         scores, up = primary_scores(records, self.split)
@@ -167,19 +207,22 @@ class Bases:
 
     @property
     def title(self) -> str:
+        """What the runs are compared with, in words."""
         if self.rule.reference is not None:
             return self.rule.reference.title
         return f"the {self.rule.baseline} run of the same setting and seed"
 
     def words(self) -> str:
-        return self.rule.words(self.title)
+        """Say what Δm means here, for the notes of a table or figure."""
+        without = f"; without {_list(self.left_out)}, which {self.title} does not have" if self.left_out else ""
+        return self.rule.words(self.title) + without
 
     def has(self, run: RunRecord) -> bool:
         """Whether there is something to compare the run with."""
-        return bool(self._final) if self.rule.reference is not None else _alike(run) in self._final
+        return run.name in self._base
 
     def check(self, runs: Iterable[RunRecord]) -> None:
-        """One error for everything that is missing."""
+        """Raise one error for everything that is missing."""
         lacking = [run for run in runs if not self.has(run)]
         if lacking:
             seeds = sorted({(run.summary["scenario"], run.summary["seed"]) for run in lacking})
@@ -190,29 +233,20 @@ class Bases:
             )
 
     def delta(self, run: RunRecord, records: Iterable[Mapping[str, Any]]) -> float:
-        """Δm in percent of a run with these score records (those of its last round, or of an earlier one)."""
+        """Compute Δm in percent of a run with these score records (those of its last round, or of an earlier one)."""
         ours, up = self._units(records)
-        if self.rule.reference is None:
-            theirs = self._final[_alike(run)]
-        else:
-            theirs = self._final.get(run.summary["seed"]) or mean_units(self._final.values())
-            ours = {unit: value for unit, value in ours.items() if unit in theirs}
-            theirs = {unit: value for unit, value in theirs.items() if unit in ours}
+        theirs = self._base[run.name]
+        if self.rule.reference is not None:
+            ours, theirs = ({unit: side[unit] for unit in ours if unit in theirs} for side in (ours, theirs))
+            if not ours:
+                raise BaseError(f"{run.name}: {self.title} has none of its columns")
+        lost = [str(unit) for unit in {**ours, **theirs} if math.isnan(ours.get(unit, math.nan) + theirs.get(unit, 0))]
+        if lost:
+            raise BaseError(f"{run.name}: no Δm, which needs every score: {_list(lost)} missing")
         try:
             return self.rule.change(ours, theirs, up)
         except MetricError as error:
             raise BaseError(f"{run.name}: {error}") from None
-
-
-def _alike(run: RunRecord) -> tuple:
-    return run.setting, run.data_key, run.summary["seed"]
-
-
-def mean_units(seeds: Iterable[Units]) -> dict[Unit, float]:
-    """The mean over seeds, of the units that all of them have."""
-    seeds = list(seeds)
-    shared = [unit for unit in seeds[0] if all(unit in other for other in seeds)]
-    return {unit: math.fsum(other[unit] for other in seeds) / len(seeds) for unit in shared}
 
 
 # -- over seeds --------------------------------------------------------------------------------------------------------
@@ -229,22 +263,19 @@ class Gain:
 def gain(
     method: Mapping[int, Units], base: Mapping[int, Units], up: Mapping[tuple[str, str], bool], title: str, delta: Delta
 ) -> Gain:
-    """Δm of a method against the base called `title`, each seed against the same seed where both have it.
+    """Compute Δm of a method against the base called `title`, each seed against the same seed where both have it.
 
     A named reference may be of another scenario: units it does not have are left out, which the cell's note says.
     """
     notes = []
-    paired = sorted(set(method) & set(base))
-    if delta.reference is not None and len(paired) < len(method):
-        paired = []  # half in pairs and half not would be two kinds of numbers
-    if paired:
-        left_out = sorted(set(method) - set(base))
-        if left_out:
-            notes.append(f"Δm over seeds {_list(paired)} only: {title} has no run of seed {_list(left_out)}")
-        pairs = [(method[seed], base[seed]) for seed in paired]
-    else:  # still a comparison, but without pairs there is nothing to resample
+    against = pair_seeds(method, base, delta.reference is not None)
+    paired = [seed for seed in against if against[seed] is base.get(seed)]
+    left_out = sorted(set(method) - set(against))
+    if left_out:
+        notes.append(f"Δm over seeds {_list(against)} only: {title} has no run of seed {_list(left_out)}")
+    if not paired:  # still a comparison, but without pairs there is nothing to resample
         notes.append(f"Δm against the mean of {title} over seed {_list(sorted(base))}: no pairs of seeds")
-        pairs = [(method[seed], mean_units(base.values())) for seed in sorted(method)]
+    pairs = [(method[seed], theirs) for seed, theirs in against.items()]
     if delta.reference is not None:
         pairs, strange = _shared(pairs)
         if not pairs[0][0]:
@@ -264,7 +295,7 @@ def gain(
 
 
 def _shared(pairs: list[tuple[Units, Units]]) -> tuple[list[tuple[Units, Units]], set[str]]:
-    """The pairs with the units that both sides of all have, and the method's units that were left out."""
+    """Keep the units that both sides of all pairs have; also return the method's units that were left out."""
     common = set.intersection(*(set(side) for pair in pairs for side in pair))
     strange = {str(unit) for ours, _ in pairs for unit in ours if unit not in common}
     return [tuple({u: v for u, v in side.items() if u in common} for side in pair) for pair in pairs], strange
@@ -273,7 +304,7 @@ def _shared(pairs: list[tuple[Units, Units]]) -> tuple[list[tuple[Units, Units]]
 def mark_differences(
     gains: Mapping[Hashable, Gain], references: Container[Hashable], title: str
 ) -> tuple[dict[Hashable, Cell], list[str]]:
-    """(cells with signs, notes): which Δm differ from the reference, and which from the best one, at 95 %.
+    """Mark the cells whose Δm differ from the reference, and from the best one, at 95 %; return them with the notes.
 
     Tests are Student's t on seeds' Δm, or on their differences to the best's, each family corrected by Holm.
 
@@ -300,7 +331,11 @@ def mark_differences(
             p[method] = mean_p([seeds[best][seed] - values[seed] for seed in common])
     if p:
         signs[FROM_BEST] = _significant(p)
-        notes.append(f"{FROM_BEST} differs from the highest Δm at 95 % (likewise over {counted(len(p), 'method')})")
+        name = ", ".join(best[1]) if isinstance(best, tuple) else str(best)
+        notes.append(
+            f"{FROM_BEST} differs at 95 % from {name}, the highest Δm of several seeds (likewise over "
+            f"{counted(len(p), 'method')})"
+        )
     marked = {
         method: replace(cell, signs="".join(sign for sign, found in signs.items() if method in found))
         for method, cell in cells.items()

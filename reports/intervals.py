@@ -21,10 +21,10 @@ CORRECTIONS = ("holm", "bonferroni")
 
 
 def mean_interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, float] | None:
-    """Interval of the mean of independent values: Student's t for few of them, a studentised bootstrap for more.
+    """Compute the interval of the mean of independent values.
 
-    The bootstrap resamples t itself: percentiles of resampled means would be too narrow for a dozen values. None for
-    fewer than two values, which have no spread.
+    Student's t for few of them, a studentised bootstrap for more: percentiles of resampled means would be too narrow
+    for a dozen values. None for fewer than two values, which have no spread.
     """
     values = np.asarray(values, float)
     n = len(values)
@@ -34,38 +34,42 @@ def mean_interval(values: Sequence[float], level: float = LEVEL) -> tuple[float,
     if error == 0:
         return float(mean), float(mean)
     low, high = ((1 - level) / 2, (1 + level) / 2)
+    reach = t_quantile(high, n - 1) * error
+    students = (float(mean - reach), float(mean + reach))
     if n < FEW:
-        reach = t_quantile(high, n - 1) * error
-        return float(mean - reach), float(mean + reach)
+        return students
     drawn = values[stream(0, "bootstrap", n).integers(n, size=(REPETITIONS, n))]
     errors = drawn.std(axis=1, ddof=1) / math.sqrt(n)
     usable = errors > 1e-12 * error  # the same value n times has no t
+    if usable.mean() < high:  # most values are equal: too many draws say nothing
+        return students
     t = (drawn.mean(axis=1)[usable] - mean) / errors[usable]
     right, left = np.quantile(t, [high, low])
     return float(mean - right * error), float(mean - left * error)
 
 
 def interval_method(seeds: int) -> str:
-    """What `mean_interval` does for so many seeds, in words."""
+    """Say what `mean_interval` does for so many seeds."""
     if seeds < FEW:
         return f"Student's t over {seeds} seeds' Δm"
     return f"studentised bootstrap of {seeds} seeds' Δm, {REPETITIONS} repetitions"
 
 
 def standard_error(values: np.ndarray) -> float:
-    """Of the mean; 0 where the values differ by rounding only."""
+    """Compute the standard error of the mean; 0 where the values differ by rounding only."""
     error = float(values.std(ddof=1)) / math.sqrt(len(values))
     return error if error > 1e-12 * max(1.0, float(np.abs(values).max())) else 0.0
 
 
 def t_quantile(probability: float, freedom: float) -> float:
+    """Return the quantile of Student's t."""
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, probability))
 
 
 def mean_p(values: Sequence[float]) -> float | None:
-    """Two-sided p of Student's t-test that the mean of the values is 0; None for fewer than two."""
+    """Compute the two-sided p of Student's t-test that the mean of the values is 0; None for fewer than two."""
     from scipy.special import stdtr
 
     values = np.asarray(values, float)
@@ -78,7 +82,7 @@ def mean_p(values: Sequence[float]) -> float | None:
 
 
 def corrected(p: Sequence[float], correction: str = "holm") -> list[float]:
-    """P-values adjusted for their number: Holm's step-down or Bonferroni's, which is larger."""
+    """Adjust p-values for their number: Holm's step-down or Bonferroni's, which is larger."""
     if correction not in CORRECTIONS:
         raise UsageError(f"correction {correction!r}: {nearest(correction, CORRECTIONS)}")
     n = len(p)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ..bench.absent import REFUSED, Absence
 from ..errors import UsageError, unknown
 from ..tasks import TASKS
 from .collect import Collection, RunRecord
-from .delta import Delta, Gain, Score, Units, gain, mark_differences, primary_scores
-from .labels import dataset_name, zoo_rank
-from .settings import by_setting, describe, distinguishing, listed
+from .delta import Delta, Score, Scores
+from .gains import Gains, Method, zoo_order
+from .labels import dataset_name
+from .settings import by_setting, describe, distinguishing, listed, table_name, table_scenarios
 from .table import Cell, Column, Row, Table, mean_cell
 
 if TYPE_CHECKING:
@@ -60,137 +61,67 @@ def leaderboards(
         raise unknown("spread", spread, SPREADS, "--spread")
     rows = frame[frame["primary"].astype(bool)]
     if scenario is not None:
-        rows = rows[rows["scenario"] == scenario]
+        rows = rows[rows["run"].isin({run.name for run in runs if run.summary["scenario"] == scenario})]
     chosen = rows[rows["split"] == split]
     if chosen.empty:
         raise UsageError(f"no finished run has scores on the {split!r} split; splits: {listed(set(rows['split']))}")
     settings = by_setting(chosen, runs)
-    told = distinguishing([here[0] for _, _, here in settings])
+    told = distinguishing([here[0] for _, _, here in settings], collection.axes)
     tables = []
-    for (name, part, here), words in zip(settings, told):
-        problems = [str(p) for p in collection.problems if p.scenario == name and not p.absence]
-        absences = [(label, a) for label, a in collection.absences if a.setting == here[0].setting]
-        made = _Board(part, here, collection.heads, split, delta, spread)
-        tables.append(made.table(words, problems, absences))
+    for (_, part, here), words in zip(settings, told):
+        tables.append(_table(part, here, collection, Gains(here, split, delta), spread, words))
     _check_sort(sort, tables)
     return [_sorted(table, sort).marked() for table in tables]
 
 
-Method = tuple[str, tuple[str, ...]]  # registry name, what heads the row
+def _table(
+    part: pd.DataFrame, runs: list[RunRecord], collection: Collection, gains: Gains, spread: str, words: str
+) -> Table:
+    here = {run.setting: run for run in runs}
+    scenarios = {run.summary["scenario"] for run in runs}
+    absent: dict[Method, list[Absence]] = {}
+    for label, absence in collection.absences:
+        if absence.setting in here:
+            row = (label, *here[absence.setting].row[1:])
+            absent.setdefault((absence.algorithm, row), []).append(absence)
+    members, columns = _columns(part, runs)
+    rows = []
+    for method in sorted(gains.scores.keys() | absent.keys(), key=zoo_order):
+        if method not in gains.scores:
+            rows.append(_absent_row(method[1], absent[method], len(columns) + 1))
+            continue
+        seeds = gains.scores[method]
+        cells = [_cell(seeds, members[column.key], spread) for column in columns]
+        rows.append(Row(method[1], (*cells, gains.cells[method], Cell(float(len(seeds))))))
+    columns = (*columns, Column("delta_m", "Δm %", "", "", 2, True), Column("seeds", "seeds", digits=0))
+    clients = "± over clients: of their means over seeds (n - 1); a column of one client has none"
+    notes = [clients] if spread == "clients" else []
+    notes += [*gains.notes(len(collection.heads) > 1), *_missing(gains.scores, absent)]
+    notes += [str(p) for p in collection.problems if p.scenario in scenarios and not p.absence]
+    return Table(
+        table_name(runs, gains.split), f"{table_scenarios(runs)}, {gains.split} test split",
+        describe(runs, words, spread), collection.heads, columns, tuple(rows), tuple(notes),
+    )  # fmt: skip
 
 
-class _Board:
-    """One table in the making."""
-
-    def __init__(
-        self, part: pd.DataFrame, runs: list[RunRecord], heads: tuple[str, ...], split: str, delta: Delta, spread: str
-    ) -> None:
-        self.runs, self.heads, self.split, self.delta, self.spread = runs, heads, split, delta, spread
-        self.scores, self.up = _scores(part, runs)
-        self.columns = _columns(part, runs)
-        self.units = {
-            method: {seed: delta.units(of_seed) for seed, of_seed in seeds.items()}
-            for method, seeds in self.scores.items()
-        }
-        self.bases = self._find_bases()
-
-    def table(self, words: str, problems: list[str], absences: list[tuple[str, Absence]]) -> Table:
-        first = self.runs[0].summary
-        absent: dict[Method, list[Absence]] = {}
-        for label, absence in absences:
-            absent.setdefault((absence.algorithm, (label,)), []).append(absence)
-        gains, tests = self._gains()
-        rows = []
-        for method in sorted(self.scores.keys() | absent.keys(), key=_zoo):
-            if method not in self.scores:
-                rows.append(_absent_row(method[1][0], absent[method], len(self.columns) + 1))
-                continue
-            cells = [self._cell(method, column) for column in self.columns]
-            rows.append(Row(method[1], (*cells, gains[method], Cell(float(len(self.scores[method]))))))
-        columns = (*self.columns, Column("delta_m", "Δm %", "", "", 2, True), Column("seeds", "seeds", digits=0))
-        notes = [*self._notes(), *tests, *_missing(self.scores, absent)]
-        table_key = self.runs[0].table[-1].removeprefix("older-")[:8]
-        name = f"{self.runs[0].table[0]}-{first['preset']}-{first['data']}-{self.split}-{table_key}"
-        return Table(
-            name.replace(" ", "-"), _title(self.runs, self.split), describe(self.runs, words, self.spread), self.heads,
-            columns, tuple(rows), (*notes, *problems),
-        )  # fmt: skip
-
-    def _cell(self, method: Method, column: Column) -> Cell:
-        """A column's mean over the clients that hold it and over seeds; ± over one of the two."""
-        seeds = self.scores[method]
-        by_client: dict[str, list[float]] = {}
-        for of_seed in seeds.values():
-            for at, value in of_seed.items():
-                if _key(at) == column.key:
-                    by_client.setdefault(at.client, []).append(value)
-        if self.spread == "clients":
-            means = [math.fsum(values) / len(values) for values in by_client.values()]
-            return mean_cell(means, "clients")
-        return mean_cell([math.fsum(values) / len(values) for values in zip(*by_client.values())])
-
-    def _gains(self) -> tuple[dict[Method, Cell], list[str]]:
-        """Δm of every method, marked where it differs from the reference or from the best, and what the marks mean."""
-        gains = {}
-        for method, seeds in self.units.items():
-            base = self.bases[method]
-            if base.units is None:
-                gains[method] = Gain(Cell(note=f"no Δm: no {self.delta.baseline} run in this setting"))
-            elif method == base.method:
-                gains[method] = Gain(Cell(0.0, n=len(seeds)), dict.fromkeys(seeds, 0.0))
-            else:
-                gains[method] = gain(seeds, base.units, self.up, base.title, self.delta)
-        own = {base.method for base in self.bases.values() if base.method is not None}
-        return mark_differences(gains, own, "its reference" if len(own) > 1 else next(iter(self.bases.values())).title)
-
-    def _find_bases(self) -> dict[Method, _Base]:
-        """What each row is compared with: the named reference, or the baseline among the rows of its own setting."""
-        reference = self.delta.reference
-        if reference is not None:
-            names = {run.name for run in reference.runs.values()}
-            mine = next(((run.summary["algorithm"], run.row) for run in self.runs if run.name in names), None)
-            units = {
-                seed: self.delta.units(primary_scores(run.summary["scores"], self.split)[0])
-                for seed, run in reference.runs.items()
-            }
-            return dict.fromkeys(self.scores, _Base(mine, units, reference.title))
-        found = {}
-        for method in self.scores:
-            alike = [m for m in sorted(self.scores, key=_zoo) if m[1][1:] == method[1][1:]]
-            base = _baseline(alike, self.delta.baseline)
-            found[method] = (
-                _Base(base, self.units[base], base[1][0]) if base else _Base(None, None, self.delta.baseline)
-            )
-        return found
-
-    def _notes(self) -> list[str]:
-        clients = "± over clients: of their means over seeds (n - 1); a column of one client has none"
-        notes = [clients] if self.spread == "clients" else []
-        titles = {base.title for base in self.bases.values() if base.units is not None}
-        if titles:
-            same = " of the same setting" if len(self.heads) > 1 and self.delta.reference is None else ""
-            notes.append(self.delta.words(f"{listed(titles)}{same}"))
-        return notes
+def _cell(seeds: Mapping[int, Scores], members: Sequence[Score], spread: str) -> Cell:
+    """A column's mean over the clients that hold it and over seeds; ± over one of the two."""
+    there = [at for at in members if any(at in of_seed for of_seed in seeds.values())]
+    if not there:
+        return Cell()
+    cell = mean_cell([math.fsum(of_seed[at] for at in there) / len(there) for of_seed in seeds.values()])
+    if spread == "seeds" or cell.value is None:
+        return cell
+    over = mean_cell([math.fsum(of_seed[at] for of_seed in seeds.values()) / len(seeds) for at in there], "clients")
+    return replace(cell, std=over.std, n=over.n, note=cell.note or over.note)
 
 
-class _Base(NamedTuple):
-    """What a row's Δm is against; `units` None: nothing."""
-
-    method: Method | None  # its own row, where it has one in this table
-    units: dict[int, Units] | None
-    title: str
-
-
-def _zoo(method: Method) -> tuple:
-    return (method[1][1:], zoo_rank(method[0]), method[1])
-
-
-def _absent_row(label: str, absences: list[Absence], width: int) -> Row:
+def _absent_row(labels: tuple[str, ...], absences: list[Absence], width: int) -> Row:
     """A method without any finished run: a word in every cell, and the reason below the table."""
     refused = [absence.reason for absence in absences if absence.why == REFUSED]
     cell = Cell(word=NULL if refused else "failed")
     note = f"refused: {refused[0]}" if refused else f"failed: {_failures(absences)}"
-    return Row((label,), (*[cell] * width, Cell(0.0)), note)
+    return Row(labels, (*[cell] * width, Cell(0.0)), note)
 
 
 def _failures(absences: list[Absence]) -> str:
@@ -201,52 +132,16 @@ def _failures(absences: list[Absence]) -> str:
     return "; ".join(f"seed {listed(of)}: {reason}" for reason, of in seeds.items())
 
 
-def _scores(part: pd.DataFrame, runs: list[RunRecord]) -> tuple[dict[Method, dict[int, dict[Score, float]]], dict]:
-    """Method → seed → score → value, every score of its scenario in every seed; and directions by (task, metric)."""
-    rows = {run.name: run.row for run in runs}
-    scores: dict[Method, dict[int, dict[Score, float]]] = {}
-    up: dict[tuple[str, str], bool] = {}
-    everything: dict[str, dict[Score, float]] = {}  # by scenario
-    fields = (
-        "run",
-        "algorithm",
-        "scenario",
-        "seed",
-        "client",
-        "dataset",
-        "task",
-        "metric",
-        "value",
-        "higher_is_better",
-    )
-    of: dict[Method, str] = {}
-    for run, algorithm, scenario, seed, client, dataset, task, metric, value, better in zip(
-        *(part[f].tolist() for f in fields)
-    ):
-        at = Score(client, dataset, task, metric)
-        up[task, metric] = bool(better)
-        method = (algorithm, rows[run])
-        of[method] = scenario
-        everything.setdefault(scenario, {})[at] = math.nan
-        scores.setdefault(method, {}).setdefault(seed, {})[at] = value
-    for method, seeds in scores.items():
-        for seed in sorted(seeds):
-            seeds[seed] = {**everything[of[method]], **seeds.pop(seed)}  # put back in the order of the seeds
-    return scores, up
-
-
-def _key(at: Score) -> str:
-    return f"{at.dataset}/{at.task}/{at.metric}"
-
-
-def _columns(part: pd.DataFrame, runs: list[RunRecord]) -> list[Column]:
-    """A column per dataset and task, datasets in scenario order, single-task clients before the others."""
-    members: dict[tuple, set[str]] = {}
+def _columns(part: pd.DataFrame, runs: list[RunRecord]) -> tuple[dict[str, list[Score]], list[Column]]:
+    """(a column's key → the scores it averages, the columns): one per dataset and task, in the papers' order."""
+    found: dict[tuple, dict[str, None]] = {}
     facts: dict[tuple, tuple] = {}
     fields = ("dataset", "task", "metric", "unit", "higher_is_better", "client")
-    for dataset, task, metric, unit, better, client in zip(*(part[f].tolist() for f in fields)):
+    distinct = part[list(fields)].drop_duplicates()
+    for dataset, task, metric, unit, better, client in zip(*(distinct[f].tolist() for f in fields)):
         facts[dataset, task, metric] = (unit, bool(better))
-        members.setdefault((dataset, task, metric), set()).add(client)
+        found.setdefault((dataset, task, metric), {})[client] = None
+    members = {at: list(clients) for at, clients in found.items()}
     clients = {client["id"]: client for run in reversed(runs) for client in run.summary["clients"]}
     order = {name: i for i, name in enumerate(client["id"] for client in runs[0].summary["clients"])}
     datasets = list(dict.fromkeys(client["dataset"] for run in runs for client in run.summary["clients"]))
@@ -264,35 +159,21 @@ def _columns(part: pd.DataFrame, runs: list[RunRecord]) -> list[Column]:
         first = 0 if alone else min(order.get(client, len(order)) for client in members[at])
         return (datasets.index(dataset), not alone, first, rank, task)
 
+    sources = {run.summary["data"] for run in runs}
     columns = []
     for at in sorted(members, key=place):
         dataset, task, metric = at
         unit, better = facts[at]
         title = TASKS[task].title if task in TASKS else task
-        heading = dataset_name(dataset, runs[0].summary["data"]) + ("" if kind(at) == "mixed" else f" ({kind(at)})")
+        name = dataset_name(dataset, *sources) if len(sources) == 1 else dataset
+        heading = name + ("" if kind(at) == "mixed" else f" ({kind(at)})")
         digits = 2 if unit in ("%", "deg") else 4  # metres and losses are small numbers
         columns.append(Column("/".join(at), title, metric, heading, digits, better))
-    return columns
-
-
-def _baseline(methods: Sequence[Method], name: str) -> Method | None:
-    labelled = [m for m in methods if m[1][0] == name]
-    named = labelled or [m for m in methods if m[0] == name]
-    plain = [m for m in named if "(" not in m[1][0] and not m[1][0].endswith("-E")]
-    if len(named) > 1 and len(plain) != 1:
-        labels = listed(m[1][0] for m in named)
-        raise UsageError(f"--baseline {name}: several variants, name one by its label: {labels}")
-    return (named if len(named) == 1 else plain or [None])[0]
+    scores = {"/".join(at): [Score(client, *at) for client in clients] for at, clients in members.items()}
+    return scores, columns
 
 
 # -- words -------------------------------------------------------------------------------------------------------------
-
-
-def _title(runs: Sequence[RunRecord], split: str) -> str:
-    versions = {run.summary.get("scenario_version") for run in runs} - {None}
-    version = f" version {versions.pop()}" if len(versions) == 1 else ""
-    scenarios = listed({run.summary["scenario"] for run in runs})
-    return f"{scenarios}{version}, {split} test split"
 
 
 def _missing(scores: dict[Method, dict], absent: dict[Method, list[Absence]]) -> list[str]:

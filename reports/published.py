@@ -97,7 +97,7 @@ class Published:
 
     def model(self, row: Mapping[str, str]) -> dict[str, str]:
         """What the row says about the network, by the names of a summary's `setting_text`."""
-        said: dict[str, str] = {}
+        said: dict[str, str] = dict(self.index["networks"].get(self.entry["paper"].removesuffix("_supp"), {}))
         for head, meanings in self.entry.get("model", {}).items():
             said |= meanings[row[head]]
         return said

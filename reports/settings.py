@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ _TOLD = ("scenario", "preset", "data.source", "federation.rounds")  # a caption 
 
 
 def by_setting(rows: pd.DataFrame, runs: list[RunRecord]) -> list[tuple[str, pd.DataFrame, list[RunRecord]]]:
-    """(scenario, rows, runs) of every table; two runs for one place in a table are refused."""
+    """Split rows and runs into tables, (scenario, rows, runs) each; two runs for one place in a table are refused."""
     with_rows = set(rows["run"])
     settings: dict[tuple, list[RunRecord]] = {}
     for run in runs:
@@ -53,7 +54,7 @@ def _refuse_twins(runs: list[RunRecord]) -> None:
 
 
 def parse_axes(text: str) -> tuple[str, ...]:
-    """`algorithm,architecture,backbone` → the axes beside the method, which every table has."""
+    """Read `algorithm,architecture,backbone`: the axes beside the method, which every table has."""
     names = [name.strip() for name in text.split(",")]
     if not all(names):
         raise UsageError(f"--rows {text}: expected names with commas between them, such as algorithm,architecture")
@@ -61,9 +62,9 @@ def parse_axes(text: str) -> tuple[str, ...]:
 
 
 def merge_settings(collection: Collection, axes: Sequence[str]) -> Collection:
-    """The same runs in tables whose rows differ in `axes`, and say so, as well as in the method.
+    """Put the same runs into tables whose rows differ in `axes`, and say so, as well as in the method.
 
-    Settings that differ in anything else stay apart. Runs that saw other data of the same name are refused.
+    Settings that differ in anything else stay apart; a row never holds two settings.
     """
     if not axes:
         return collection
@@ -71,25 +72,43 @@ def merge_settings(collection: Collection, axes: Sequence[str]) -> Collection:
     known = {path for setting in values.values() for path in setting.values}
     for axis in axes:
         check_axis(axis, known, "--rows")
+    other_data = OTHER_DATA & {axis.partition(".")[0] for axis in axes}
     merged = []
     for run in collection.runs:
         setting = values[run.setting, run.data_key]
         row = (run.label, *(axis_text(run, setting, axis) for axis in axes))
         rest = setting.apart_from(axes)
         scenario = "several scenarios" if "scenario" in axes else rest.value("scenario")
-        data = "" if OTHER_DATA & set(axes) else run.data_key
-        table = (scenario, data, rest.key)
+        table = (scenario, "" if other_data else run.data_key, rest.key)
         merged.append(replace(run, row=row, table=table, label=", ".join(row)))
+    _refuse_mixed_rows(merged, values)
     if "scenario" in axes:  # of the same data, other scenarios may use another part
         _refuse_other_data(merged)
-    by_name = {run.name: run for run in merged}
+    tables = {run.name: run for run in merged}
+    names = collection.frame["run"]
     frame = collection.frame.assign(
-        label=collection.frame["run"].map({name: run.label for name, run in by_name.items()}),
-        setting=collection.frame["run"].map({name: run.table[-1] for name, run in by_name.items()}),
-        data_key=collection.frame["run"].map({name: run.table[-2] for name, run in by_name.items()}),
+        label=names.map({name: run.label for name, run in tables.items()}),
+        scenario=names.map({name: run.table[0] for name, run in tables.items()}),
+        data_key=names.map({name: run.table[1] for name, run in tables.items()}),
+        setting=names.map({name: run.table[2] for name, run in tables.items()}),
     )
-    heads = ("Method", *(axis.rpartition(".")[2].capitalize() for axis in axes))
-    return Collection(frame, merged, collection.problems, [], heads)
+    last = [axis.rpartition(".")[2].capitalize() for axis in axes]
+    heads = [word if last.count(word) == 1 else axis for word, axis in zip(last, axes)]
+    return Collection(frame, merged, collection.problems, collection.absences, ("Method", *heads), tuple(axes))
+
+
+def _refuse_mixed_rows(runs: Sequence[RunRecord], values: dict[tuple[str, str], Setting]) -> None:
+    """Refuse rows of two settings: an axis may stand for several values (a backbone also for its drop path)."""
+    seen: dict[tuple, RunRecord] = {}
+    for run in runs:
+        first = seen.setdefault((run.table, run.summary["algorithm"], run.row), run)
+        if (first.setting, first.data_key) != (run.setting, run.data_key):
+            one, other = (values[r.setting, r.data_key] for r in (first, run))
+            paths = list(one.differences(other)) or ["their data" if first.setting == run.setting else "other values"]
+            raise UsageError(
+                f"--rows: {first.folder} and {run.folder} would share the row {', '.join(run.row)}, but differ in "
+                f"{', '.join(paths[:MOST_TOLD])}; add that to --rows, or name the folders you mean"
+            )
 
 
 def _refuse_other_data(runs: Sequence[RunRecord]) -> None:
@@ -102,25 +121,29 @@ def _refuse_other_data(runs: Sequence[RunRecord]) -> None:
 
 
 def setting_values(runs: Iterable[RunRecord]) -> dict[tuple[str, str], Setting]:
-    """(setting, data) of the runs → its values; one config of each is read."""
+    """Read the values of every (setting, data) among the runs: from one config each, or a summary if all are lost."""
     found: dict[tuple[str, str], Setting] = {}
+    read: set[tuple[str, str]] = set()
     for run in runs:
-        if (run.setting, run.data_key) not in found:
-            found[run.setting, run.data_key] = run.values
+        key = (run.setting, run.data_key)
+        if key not in read:
+            found[key] = run.values
+            if run.config:
+                read.add(key)
     return found
 
 
 def axis_text(run: RunRecord, setting: Setting, axis: str) -> str:
-    """What a row says of an axis."""
+    """Say what a row says of an axis."""
     value = len(run.summary["clients"]) if axis == "clients" else setting.value(axis)
-    return "unknown" if value is None else _text(value)
+    return "unknown" if value is None else _whole_text(value)
 
 
 # -- naming runs -------------------------------------------------------------------------------------------------------
 
 
 def choose_runs(collection: Collection, text: str, flag: str) -> tuple[list[RunRecord], str]:
-    """(the runs of one method in one setting that `key=value,…` describes, what to call them).
+    """Find the runs of one method in one setting that `key=value,…` describes; return them and what to call them.
 
     Keys: algo (a registry name or a label), setting (the beginning of a hash), an axis, or a dotted path of the config.
     """
@@ -139,10 +162,7 @@ def choose_runs(collection: Collection, text: str, flag: str) -> tuple[list[RunR
                 return [run.setting]
             return [axis_text(run, values[run.setting, run.data_key], key)]
 
-        if key == "setting":
-            left = [run for run in runs if run.setting.startswith(value)]
-        else:
-            left = [run for run in runs if value in says(run)]
+        left = [run for run in runs if any(_is_meant(key, value, word) for word in says(run))]
         if not left:
             there = sorted({word for run in runs for word in says(run)})
             raise UsageError(f"{flag} {text}: no run has {key} {value!r} beside the rest; {nearest(value, there)}")
@@ -156,13 +176,26 @@ def choose_runs(collection: Collection, text: str, flag: str) -> tuple[list[RunR
         raise UsageError(f"{flag} {text}: means {len(groups)} different rows ({'; '.join(told[:6])}); say more of it")
     _refuse_twins([replace(run, row=(run.label,)) for run in runs])
     named = [f"{key} {value}" for key, value in wanted.items() if key not in ("algo", "scenario")]
-    title = f"{runs[0].row[0]} of {runs[0].summary['scenario']}{f' ({_commas(named)})' if named else ''}"
+    told = f" ({', '.join(named)})" if named else ""
+    title = f"{runs[0].row[0]} of {runs[0].summary['scenario']}{told}"
     return runs, title
+
+
+def _is_meant(key: str, given: str, there: str) -> bool:
+    """Whether a value of a run is the one that was given: as text, or as the same number (1e-4 is 0.0001)."""
+    if key == "setting":
+        return there.startswith(given)
+    if given == there:
+        return True
+    try:
+        return float(given) == float(there)
+    except ValueError:
+        return False
 
 
 def _parse_choice(text: str, flag: str) -> dict[str, str]:
     wanted: dict[str, str] = {}
-    for part in text.split(","):
+    for part in re.split(r",(?![^(]*\))", text):  # a label may have commas, in parentheses
         key, equals, value = (word.strip() for word in part.partition("="))
         if not equals or not key or not value:
             raise UsageError(f"{flag} {text}: expected key=value,…, for example algo=local,scenario=iid1_sdmt")
@@ -175,23 +208,40 @@ def _parse_choice(text: str, flag: str) -> dict[str, str]:
 # -- words -------------------------------------------------------------------------------------------------------------
 
 
+def table_name(runs: Sequence[RunRecord], split: str) -> str:
+    """Make a name for files and labels: scenario, preset, data, split and the beginning of the setting's hash."""
+    words = [runs[0].table[0], listed({run.summary["preset"] for run in runs}), _sources(runs), split]
+    return re.sub(r"[ ,]+", "-", "-".join([*words, runs[0].table[-1].removeprefix("older-")[:8]]))
+
+
+def table_scenarios(runs: Sequence[RunRecord]) -> str:
+    """Name the scenarios of a table, and their version where it is the same."""
+    versions = {run.summary.get("scenario_version") for run in runs} - {None}
+    version = f" version {versions.pop()}" if len(versions) == 1 else ""
+    return f"{listed({run.summary['scenario'] for run in runs})}{version}"
+
+
+def _sources(runs: Sequence[RunRecord]) -> str:
+    return listed({run.summary["data"] for run in runs})
+
+
 def describe(runs: Sequence[RunRecord], words: str = "", spread: str = "seeds") -> str:
-    """The setting of a table in one line; `words` tell it from its neighbours, `spread` is what its ± is over."""
+    """Tell the setting of a table in one line; `words` tell it from its neighbours, `spread` is what its ± is over."""
     s = runs[0].summary
     keys = sorted({run.data_key for run in runs})
-    data = f"{s['data']} data" + (f" {', '.join(keys)}" if all(keys) else " (no fingerprint)")
+    data = f"{_sources(runs)} data" + (f" {', '.join(keys)}" if all(keys) else " (no fingerprint)")
     seeds = sorted({run.summary["seed"] for run in runs})
     over = f"seed{'s' * (len(seeds) > 1)} {listed(seeds)}"
     if spread == "clients":
         over = f"mean ± standard deviation over clients, {over}"
     elif len(seeds) > 1:
         over = f"mean ± standard deviation over {over}"
-    chosen = scenario_parameters(runs[0])
+    parameters = ", ".join(f"{k}={v}" for k, v in scenario_parameters(runs[0]).items())
     several = sorted({run.setting for run in runs})
     setting = f"setting {several[0][:14]}" if len(several) == 1 else f"{len(several)} settings, told apart by the rows"
     presets, rounds = ({run.summary[key] for run in runs} for key in ("preset", "rounds"))
     parts = [
-        *([f"scenario with {_commas(f'{k}={v}' for k, v in chosen.items())}"] if chosen and len(several) == 1 else []),
+        *([f"scenario with {parameters}"] if parameters and len(several) == 1 else []),
         f"preset {listed(presets)}", data,
         counted(s["rounds"], "round") if len(rounds) == 1 else f"{listed(rounds)} rounds",
         listed({run.summary.get("device") or "unknown device" for run in runs}), "scores of the last round",
@@ -206,12 +256,12 @@ def scenario_parameters(run: RunRecord) -> dict[str, Any]:
     return (run.summary.get("setting_text") or {}).get("scenario_parameters") or {}
 
 
-def distinguishing(runs: Sequence[RunRecord]) -> list[str]:
-    """For one run of each setting: the values that set it apart from the others of its scenario."""
+def distinguishing(runs: Sequence[RunRecord], axes: Sequence[str] = ()) -> list[str]:
+    """Tell, for one run of each setting, what sets it apart from the others of its scenario; `axes` the rows tell."""
     told = []
     for run in runs:
-        mine = _told_values(run)
-        others = [_told_values(o) for o in runs if o.summary["scenario"] == run.summary["scenario"]]
+        mine = _told_values(run, axes)
+        others = [_told_values(o, axes) for o in runs if o.summary["scenario"] == run.summary["scenario"]]
         keys = [k for k in mine if any(other and other.get(k) != mine[k] for other in others)]
         told.append(", ".join(f"{k} {_text(mine[k])}" for k in keys))
     alike: dict[tuple, list[int]] = {}
@@ -219,20 +269,21 @@ def distinguishing(runs: Sequence[RunRecord]) -> list[str]:
         alike.setdefault((*run.table[:-1], repr(scenario_parameters(run)), told[i]), []).append(i)
     for numbers in alike.values():
         if len(numbers) > 1:  # the summaries do not say it: their configs do
-            words = _by_config([runs[i] for i in numbers])
+            words = _by_config([runs[i] for i in numbers], axes)
             for i, more in zip(numbers, words):
                 told[i] = ", ".join(filter(None, (told[i], more)))
     return told
 
 
-def _told_values(run: RunRecord) -> dict[str, Any]:
-    return {k: v for k, v in (run.summary.get("setting_text") or {}).items() if k != "scenario_parameters"}
+def _told_values(run: RunRecord, axes: Sequence[str]) -> dict[str, Any]:
+    apart = {"scenario_parameters", *axes}
+    return {k: v for k, v in (run.summary.get("setting_text") or {}).items() if k not in apart}
 
 
-def _by_config(runs: Sequence[RunRecord]) -> list[str]:
+def _by_config(runs: Sequence[RunRecord], axes: Sequence[str]) -> list[str]:
     if not all(run.config for run in runs):
         return [""] * len(runs)
-    rest = [run.values.apart_from(_TOLD).values for run in runs]
+    rest = [run.values.apart_from([*_TOLD, *axes]).values for run in runs]
     keys = [k for k in dict.fromkeys(k for values in rest for k in values) if len({repr(v.get(k)) for v in rest}) > 1]
     more = f" and {len(keys) - MOST_TOLD} more" if len(keys) > MOST_TOLD else ""
     return [
@@ -241,14 +292,15 @@ def _by_config(runs: Sequence[RunRecord]) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    text = " and ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else str(value)
-    text = text.lower() if isinstance(value, bool) else text
+    text = _whole_text(value)
     return text if len(text) <= 60 else text[:59] + "…"
 
 
-def _commas(items: Iterable[str]) -> str:
-    return ", ".join(items)
+def _whole_text(value: Any) -> str:
+    text = " and ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else str(value)
+    return text.lower() if isinstance(value, bool) else text
 
 
 def listed(items: Iterable[Any]) -> str:
+    """Join sorted items with commas."""
     return ", ".join(map(str, sorted(items, key=lambda i: (str(type(i)), i))))

@@ -11,7 +11,7 @@ from .collect import RunRecord
 from .delta import Bases
 from .plots._curves import evaluated
 
-NO_BASE, NOT_REACHED = "no {} run", "not reached"
+NO_BASE, NO_DELTA, NOT_REACHED = "no {} run", "no Δm", "not reached"
 ROUNDING = 1e-9  # percent: a Δm of −10 may come out as −10.000000000000002
 
 
@@ -40,6 +40,8 @@ def arrivals(run: RunRecord, bases: Bases, targets: Sequence[float]) -> list[Arr
     if not bases.has(run):
         return [Arrival(target, None, NO_BASE.format(bases.rule.baseline)) for target in targets]
     curve = delta_curve(run, bases)
+    if not curve:
+        return [Arrival(target, None, NO_DELTA) for target in targets]
     found = []
     for target in targets:
         reached = [number for number, delta in curve if delta >= target - ROUNDING]

@@ -27,6 +27,12 @@ def test_every_path_that_is_named_exists():
         assert parent == "clients" or any(is_below(path, [parent]) for path in paths), parent
 
 
+def test_every_axis_of_a_resolved_setting_has_a_value():
+    found = setting(scenario="iid1_sdmt")
+    assert {axis: found.value(axis) for axis in AXES if found.value(axis) is None} == {}
+    assert found.value("size") == {"pascal": [64, 64], "nyud": [64, 64]}
+
+
 def test_rows_may_differ_in_axes_and_in_nothing_else():
     md = setting(scenario="iid1_sdmt", **{"model.architecture": "md", "model.backbone": "resnet_nano"})
     tc = setting(scenario="iid1_sdmt", **{"model.architecture": "tc", "model.backbone": "resnet_nano"})

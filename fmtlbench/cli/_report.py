@@ -56,10 +56,13 @@ def add_rows(parser: argparse.ArgumentParser) -> None:
 
 
 def asked_delta(args: argparse.Namespace, collection: Collection, baseline: str = "local") -> Delta:
-    """Which Δm the flags mean; the reference is looked for among all the runs given."""
+    """Read from the flags which Δm is meant; the reference is looked for among all the runs given."""
     from ..reports.delta import Delta, find_reference, parse_task_weights
 
-    weights = parse_task_weights(args.task_weights) if args.task_weights else {}
+    weights = {} if args.task_weights is None else parse_task_weights(args.task_weights)
+    tasks = {task for run in collection.runs for client in run.summary["clients"] for task in client["tasks"]}
+    for task in sorted(weights.keys() - tasks):
+        raise UsageError(f"--task-weights {args.task_weights}: no run has {task}; there are {', '.join(sorted(tasks))}")
     reference = find_reference(collection, args.reference) if args.reference else None
     if reference is not None and baseline != "local":
         raise UsageError("--baseline and --reference both say what Δm is against; give one of them")
@@ -67,8 +70,8 @@ def asked_delta(args: argparse.Namespace, collection: Collection, baseline: str 
 
 
 def merged(args: argparse.Namespace, collection: Collection) -> Collection:
-    """The collection with the rows that --rows asks for."""
-    if not args.rows:
+    """Give the collection the rows that --rows asks for."""
+    if args.rows is None:
         return collection
     from ..reports.settings import merge_settings, parse_axes
 
@@ -94,7 +97,7 @@ def collect_runs(paths: Sequence[Path], setting: str | None = None) -> Collectio
 
 
 def every_run(args: argparse.Namespace) -> tuple[Collection, Collection]:
-    """(all finished runs, among which a reference may be; those of --setting)."""
+    """Collect (all finished runs, among which a reference may be; those of --setting)."""
     runs = collect_runs(args.runs)
     return runs, runs if args.setting is None else runs.of_setting(args.setting)
 

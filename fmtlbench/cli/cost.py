@@ -22,7 +22,8 @@ from ._report import (
 
 EPILOG = """\
 One table per setting: mean power, bytes and time per round, and what it took until Δm, the mean relative change
-against the last round of the local run of the same setting and seed, first reached each target.
+over columns against the last round of the local run of the same setting and seed (or of --reference), first reached
+each target.
 
 examples:
   fmtlbench cost

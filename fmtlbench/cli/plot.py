@@ -60,12 +60,14 @@ def add(verbs) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from ..errors import unknown
-    from ..reports.plots import KINDS, Options, make_figure, save_figure
+    from ..errors import UsageError, unknown
+    from ..reports.plots import KINDS, WITH_DELTA, Options, make_figure, save_figure
     from ..reports.plots.style import targets
 
     if args.kind not in KINDS:
         raise unknown("kind of figure", args.kind, KINDS)
+    if args.kind not in WITH_DELTA and (args.delta_over != "columns" or args.task_weights):
+        raise UsageError(f"--delta-over and --task-weights are for {', '.join(WITH_DELTA)}: {args.kind} shows no Δm")
     targets(args.output)  # a bad name is told before the work
     runs, chosen = every_run(args)
     collection = merged(args, chosen)

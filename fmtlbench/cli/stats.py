@@ -11,10 +11,10 @@ from ._report import add_reference, add_rows, add_runs, add_setting, every_run, 
 
 EPILOG = """\
 A block is a (scenario, client, task) with its primary metric; seeds are averaged first. On the global test images alike
-clients (same dataset and tasks) are one block. Friedman (corrected for ties)
-and Iman–Davenport ask whether any methods differ, Nemenyi and Wilcoxon which; -o draws the critical-difference diagram
-and the heat map of p-values. Only runs of equal setting are compared; a block without a score of every method is
-dropped, never filled in, and the notes say so. Two methods: Wilcoxon only.
+clients (same dataset and tasks) are one block. Friedman (corrected for ties) and Iman–Davenport ask whether any methods
+differ, Nemenyi and Wilcoxon which; -o draws the critical-difference diagram and the heat map of p-values. Only runs of
+equal setting are compared, unless --rows says what may differ; a block without a score of every method is dropped,
+never filled in, and the notes say so. Two methods: Wilcoxon only.
 
 examples:
   fmtlbench stats --scenario st_mt_1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ def read_preset(name: str) -> tuple[dict, dict[str, str]]:
     return load_yaml(files[name])
 
 
+@cache
 def preset_options(name: str) -> dict[str, dict[str, Any]]:
     """Method → the options that a preset gives it in place of the method's own defaults."""
     return read_preset(name)[0].get("algorithms") or {}

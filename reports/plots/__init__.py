@@ -46,9 +46,10 @@ def make_figure(kind: str, collection: Collection, options: Options, notes: list
 def _rounds(collection: Collection, o: Options, notes: list[str]) -> Figure:
     from .rounds import rounds_curves, rounds_figure
 
-    curves, xlabel, ylabel = rounds_curves(_comparable(collection, o, notes), o.x, o.split, o.task, o.client, o.delta)
+    runs = _comparable(collection, o, notes)
+    curves, xlabel, ylabel = rounds_curves(runs, o.x, o.split, o.task, o.client, o.delta)
     if not (o.task or o.client):
-        notes.append(_say_delta(o))
+        notes.append(_say_delta(runs, o))
     _say_spread(curves, notes, "band")
     return rounds_figure(curves, xlabel, ylabel)
 
@@ -67,7 +68,7 @@ def _clients(collection: Collection, o: Options, notes: list[str]) -> Figure:
         same = [run for run in runs if len(run.summary["clients"]) == count]
         kept += _one_setting(collection, same, notes)
     points = clients_points(kept, o.split, o.delta)
-    notes.append(_say_delta(o))
+    notes.append(_say_delta(kept, o))
     _say_spread(points, notes, "bars")
     return clients_figure(points)
 
@@ -75,8 +76,9 @@ def _clients(collection: Collection, o: Options, notes: list[str]) -> Figure:
 def _pareto(collection: Collection, o: Options, notes: list[str]) -> Figure:
     from .pareto import pareto_figure, pareto_points
 
-    points = pareto_points(_comparable(collection, o, notes), o.cost, o.split, o.delta)
-    notes.append(_say_delta(o))
+    runs = _comparable(collection, o, notes)
+    points = pareto_points(runs, o.cost, o.split, o.delta)
+    notes.append(_say_delta(runs, o))
     _say_spread(points, notes, "bars")
     return pareto_figure(points, o.cost)
 
@@ -163,6 +165,8 @@ KINDS: dict[str, Callable[[Collection, Options, list[str]], Figure]] = {
 }  # fmt: skip
 
 
+WITH_DELTA = ("rounds", "clients", "pareto")
+
 # -- which runs ------------------------------------------------------------------------------------------------------
 
 
@@ -178,7 +182,11 @@ def _of_scenario(runs: Sequence[RunRecord], scenario: str | None) -> list[RunRec
 
 
 def _comparable(collection: Collection, o: Options, notes: list[str]) -> list[RunRecord]:
-    return _one_setting(collection, _of_scenario(collection.runs, o.scenario), notes)
+    """The runs of one table: of one scenario, unless rows were asked for that differ in it."""
+    runs = collection.runs
+    if o.scenario is not None or len({run.table[0] for run in runs}) > 1:
+        runs = _of_scenario(runs, o.scenario)
+    return _one_setting(collection, runs, notes)
 
 
 def _one_setting(collection: Collection, runs: Sequence[RunRecord], notes: list[str]) -> list[RunRecord]:
@@ -206,10 +214,10 @@ def _one_run(collection: Collection, o: Options, notes: list[str], algorithm: st
     return chosen
 
 
-def _say_delta(o: Options) -> str:
+def _say_delta(runs: Sequence[RunRecord], o: Options) -> str:
     from ..delta import Bases
 
-    return Bases([], o.split, o.delta).words()
+    return Bases(runs, o.split, o.delta).words()
 
 
 def _say_spread(points, notes: list[str], what: str) -> None:

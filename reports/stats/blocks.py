@@ -58,14 +58,14 @@ def make_blocks(
     notes: list[str] = []
     rows = _chosen(frame, scenarios, split)
     rows = comparable(rows, notes)
-    rows = _once(rows, notes)
+    rows = _with_holes(_once(rows, notes))
     if split == "global":
         rows = _collapse(rows, notes)
     if rows["higher_is_better"].isna().any():
         names = sorted(rows.loc[rows["higher_is_better"].isna(), "metric"].unique())
         raise StatsError(f"these runs do not say whether more or less is better of {', '.join(names)}")
-    sign = rows["higher_is_better"].map({True: 1.0, False: -1.0})
-    rows = rows.assign(score=rows["value"] * sign)
+    rows = rows.assign(sign=rows["higher_is_better"].map({True: 1.0, False: -1.0}))
+    rows = rows.assign(score=rows["value"] * rows["sign"])
     if reference is not None:
         rows = _relative(rows, reference, split, notes)
     # A seed without a score leaves a hole (skipna=False): the mean of the others would be of other seeds.
@@ -120,10 +120,18 @@ def _once(rows: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
     return rows[~again]
 
 
+def _with_holes(rows: pd.DataFrame) -> pd.DataFrame:
+    """Add a row without a value for every score that a run lacks and the method's run of another seed has."""
+    about = [*BLOCK, "group", "dataset", "metric", "higher_is_better", "label"]
+    seeds = rows[["scenario", "label", "seed"]].drop_duplicates()
+    wanted = rows[about].drop_duplicates().merge(seeds, on=["scenario", "label"])
+    return wanted.merge(rows[[*about, "seed", "value"]], on=[*about, "seed"], how="left")
+
+
 def _collapse(rows: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
-    """Alike clients are judged on the same global images, and often hold the same model: one block, their mean."""
+    """Average alike clients, which are judged on the same global images and often hold the same model: one block."""
     before = len(rows[BLOCK].drop_duplicates())
-    keys = [name for name in rows.columns if name not in ("client", "value", "trivial")]
+    keys = ["scenario", "group", "dataset", "task", "metric", "higher_is_better", "label", "seed"]
     means = rows.groupby(keys, dropna=False, sort=False)["value"].agg(lambda s: s.mean(skipna=False)).reset_index()
     means = means.rename(columns={"group": "client"})
     after = len(means[BLOCK].drop_duplicates())
@@ -145,8 +153,9 @@ def _relative(rows: pd.DataFrame, reference: Reference, split: str, notes: list[
         lost = sorted({f"{d}/{t}" for d, t, s in zip(rows["dataset"], rows["task"], sizes) if not s > 0})
         notes.append(f"left out {missing} scores ({', '.join(lost)}), which {reference.title} does not have")
     notes.append(f"scores are changes in percent against {reference.title}")
-    sign = rows["higher_is_better"].map({True: 1.0, False: -1.0})
-    return rows.assign(score=100 * (rows["score"] - sign * sizes) / sizes)[sizes > 0]
+    if not (sizes > 0).any():
+        raise StatsError(f"{reference.title} has none of the columns (dataset, task) of these runs")
+    return rows.assign(score=100 * (rows["score"] - rows["sign"] * sizes) / sizes)[sizes > 0]
 
 
 def _complete(table: pd.DataFrame, notes: list[str]) -> pd.DataFrame:

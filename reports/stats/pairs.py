@@ -10,8 +10,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from ...seeds import stream
-from ..intervals import FEW, LEVEL, REPETITIONS, corrected, t_quantile
+from ..intervals import LEVEL, corrected, t_quantile
 from .ranks import StatsError
 
 
@@ -87,10 +86,11 @@ class Runs:
 
 
 def improvement(a: Sequence[Runs], b: Sequence[Runs], names: tuple[str, str] = ("a", "b")) -> Improvement:
-    """Probability of improvement of Agarwal et al., NeurIPS 2021: a win counts 1 and a tie 1/2.
+    """Compute the probability of improvement of Agarwal et al., NeurIPS 2021: a win counts 1 and a tie 1/2.
 
-    The blocks of a run stand or fall with its seed, so whole runs are resampled: both methods' runs of a seed together
-    where they have the same seeds. For few seeds, Student's t on what leaving out one run changes (the jackknife).
+    The blocks of a run stand or fall with its seed, so the interval leaves out whole runs, one at a time (the
+    jackknife), both methods' runs of a seed together where they have the same seeds, and takes Student's t of what
+    that changes.
 
     Args:
         a: The first method's runs, by scenario.
@@ -104,18 +104,18 @@ def improvement(a: Sequence[Runs], b: Sequence[Runs], names: tuple[str, str] = (
     blocks = sum(x.scores.shape[1] for x in a)
     counts = [len(runs.seeds) for runs in (*a, *b)]
     scenarios = [_Wins.of(x, y) for x, y in zip(a, b)]
-    point = math.fsum(s.mean() for s in scenarios) / blocks
+    point = math.fsum(float(s.table.mean()) for s in scenarios) / blocks
+    low = high = None
+    parts = [part for s in scenarios for part in s.jackknife()] if min(counts) > 1 else []
+    variance = math.fsum(v for v, _ in parts)
     if min(counts) < 2:
-        low, high, how = None, None, "one seed has no interval"
-    elif min(counts) < FEW:
-        variance, freedom = (sum(part) for part in zip(*(s.jackknife() for s in scenarios)))
-        reach = t_quantile((1 + LEVEL) / 2, freedom) * math.sqrt(variance) / blocks
-        low, high, how = max(0.0, point - reach), min(1.0, point + reach), "Student's t, runs left out one at a time"
+        how = "one seed has no interval"
+    elif variance <= 0:
+        how = "no interval: no run changes it by being left out"
     else:
-        rng = stream(0, "improvement", *names)
-        drawn = sum(s.resample(rng) for s in scenarios) / blocks
-        low, high = map(float, np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
-        how = f"bootstrap of whole runs, {REPETITIONS} repetitions"
+        freedom = variance**2 / math.fsum(v * v / f for v, f in parts)  # Welch–Satterthwaite
+        reach = t_quantile((1 + LEVEL) / 2, freedom) * math.sqrt(variance) / blocks
+        low, high, how = max(0.0, point - reach), min(1.0, point + reach), "whole runs left out one at a time"
     return Improvement(*names, point, low, high, blocks, (min(counts), max(counts)), how)
 
 
@@ -131,28 +131,17 @@ class _Wins:
         d = np.round(x.scores[:, None] - y.scores[None, :], 12)
         return cls(((np.sign(d) + 1) / 2).sum(2), x.seeds == y.seeds)
 
-    def mean(self) -> float:
-        return float(self.table.mean())
-
-    def jackknife(self) -> tuple[float, int]:
-        """(variance of the mean, degrees of freedom) from the means without one run, or one pair of runs."""
+    def jackknife(self) -> list[tuple[float, int]]:
+        """(variance of the mean, degrees of freedom) of leaving out one pair of runs, or one run of either method."""
         n, m = self.table.shape
         if self.paired:
-            without = [np.delete(np.delete(self.table, i, 0), i, 1).mean() for i in range(n)]
-            return _spread(without), n - 1
+            return [_spread([np.delete(np.delete(self.table, i, 0), i, 1).mean() for i in range(n)])]
         rows = [np.delete(self.table, i, 0).mean() for i in range(n)]
         columns = [np.delete(self.table, j, 1).mean() for j in range(m)]
-        return _spread(rows) + _spread(columns), n + m - 2
-
-    def resample(self, rng: np.random.Generator) -> np.ndarray:
-        """The mean of each resampled scenario. [repetitions]."""
-        n, m = self.table.shape
-        rows = rng.integers(n, size=(REPETITIONS, n))
-        columns = rows if self.paired else rng.integers(m, size=(REPETITIONS, m))
-        return self.table[rows[:, :, None], columns[:, None, :]].mean((1, 2))
+        return [_spread(rows), _spread(columns)]
 
 
-def _spread(without: Sequence[float]) -> float:
-    """The jackknife's variance of a statistic, from its values with one observation left out."""
+def _spread(without: Sequence[float]) -> tuple[float, int]:
+    """(the jackknife's variance, degrees of freedom) of a statistic, from its values with one observation left out."""
     n = len(without)
-    return (n - 1) / n * float(np.square(np.asarray(without) - np.mean(without)).sum())
+    return (n - 1) / n * float(np.square(np.asarray(without) - np.mean(without)).sum()), n - 1

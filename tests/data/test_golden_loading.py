@@ -19,7 +19,7 @@ class Samples:
     """One golden input as a dataset of real images would give it: bytes, labels without a channel of one."""
 
     def __init__(self, sample, size):
-        self.size, self.arrays = size, {}
+        self.size, self.resize, self.arrays = size, "none", {}
         for key, value in sample.items():
             value = value[..., 0] if value.shape[-1] == 1 else value
             self.arrays[key] = value.astype(np.uint8) if key in BYTES else value

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 
 import pytest
 from made_rounds import write_rounds
-from made_runs import DUO, write_run
+from made_runs import DUO, write_absence, write_run
 
 from fmtlbench.cli import main
 from fmtlbench.errors import UsageError
@@ -175,6 +176,76 @@ def test_a_reference_that_lacks_seeds_is_its_mean_and_says_so(tmp_path):
     assert "no pairs of seeds" in cell.note
 
 
+def test_commands_agree_where_the_reference_lacks_a_seed(tmp_path):
+    both = {("pascal-semseg", "semseg"), ("nyud-multi", "semseg")}
+    for name, seeds in (("local", {0: 20.0, 1: 60.0}), ("fedavg", {0: 30.0, 1: 60.0, 2: 50.0})):
+        for seed, value in seeds.items():
+            write_rounds(tmp_path, name, seed, values=dict.fromkeys(both, value) | {("nyud-multi", "depth"): 0.5})
+    collection = collect([tmp_path])
+    delta = Delta(reference=find_reference(collection, "algo=local"))
+    board, cost = leaderboards(collection, delta=delta)[0], cost_tables(collection, delta=delta)[0]
+    points = pareto_points(collection.runs, delta=delta)
+    drawn = points[points["label"] == "FedAvg"]["delta_m"].mean()
+    expected = 2 / 3 * 100 * ((30 + 60 + 50) / 3 - 40) / 40  # all three against the mean of the two
+    assert [delta_of(t, "FedAvg").value for t in (board, cost)] + [drawn] == pytest.approx([expected] * 3)
+
+
+def test_what_a_reference_does_not_have_is_said_everywhere(tmp_path, capsys):
+    alone = {"nyud-multi": DUO["nyud-multi"]}
+    write_rounds(tmp_path, "local", clients=alone, scenario="alone", setting="a" * 64)
+    write_rounds(tmp_path, "fedavg", clients=DUO, scenario="both", setting="b" * 64)
+    other = {"pascal-sal": ("pascal", ("sal",))}
+    write_rounds(tmp_path, "local", clients=other, scenario="strange", setting="c" * 64)
+    flags = ["--scenario", "both", "--reference", "algo=local,scenario="]
+    out = ["-o", str(tmp_path / "f.png")]
+    for argv in (["leaderboard", str(tmp_path)], ["cost", str(tmp_path)], ["plot", "rounds", str(tmp_path), *out]):
+        assert main([*argv, *flags[:3], flags[3] + "alone"]) == 0
+        captured = capsys.readouterr()
+        assert "without pascal/semseg/mIoU, which Local of alone does not have" in captured.out + captured.err
+    assert main(["plot", "rounds", str(tmp_path), *out, *flags[:3], flags[3] + "strange"]) == 1
+    assert "Local of strange has none of its columns" in capsys.readouterr().err
+    assert main(["stats", str(tmp_path), "--reference", "algo=local,scenario=strange", "--scenario", "both"]) == 1
+    assert "Local of strange has none of the columns" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "choice", ["train.lr=1e-4", "train.lr=0.0001", "size.nyud=64", "data.size=nyud 64 and pascal 64", "pretrained=true"]
+)
+def test_values_of_the_config_name_a_reference(tmp_path, choice):
+    for letter, rate in (("a", 0.0001), ("b", 0.1)):
+        folder = write_run(tmp_path, setting=letter * 64, config_hash=letter)
+        text = f"train: {{lr: {rate}}}\ndata: {{size: {{nyud: 64, pascal: 64}}}}\nmodel: {{pretrained: true}}\n"
+        (folder / "config.yaml").write_text(text + "scenario: {name: duo}\nsize: {nyud: 64}\n")
+    found = find_reference(collect([tmp_path]), f"algo=local,setting=a,{choice}")
+    assert found.runs[0].setting[0] == "a"
+
+
+def test_labels_with_commas_name_a_reference(tmp_path):
+    write_run(tmp_path, algorithm="fedhca2", options={"c": 0.2, "decoder": "none"})
+    assert find_reference(collect([tmp_path]), "algo=FedHCA² (c=0.2, decoder=none),scenario=duo").runs
+
+
+def test_a_lost_config_does_not_hide_what_another_run_tells(networks):
+    for run in collect([networks]).runs:
+        name = {"a": "md", "b": "tc"}[run.setting[0]]
+        if run.summary["algorithm"] == "local":  # found first, since fedavg comes before it: write to both kinds
+            (run.folder / "config.yaml").write_text(f"scenario: {{name: duo}}\nmodel: {{architecture: {name}}}\n")
+    (table,) = leaderboards(merge_settings(collect([networks]), ("architecture",)))
+    assert {row.labels[1] for row in table.rows} == {"md", "tc"}
+
+
+def test_flags_without_effect_are_refused(networks, tmp_path, capsys):
+    runs = str(networks)
+    for argv, words in (
+        (["leaderboard", runs, "--rows", ""], "expected names"),
+        (["leaderboard", runs, "--task-weights", "sal=2"], "no run has sal"),
+        (["leaderboard", runs, "--task-weights", "depth=1,depth=2"], "given twice"),
+        (["plot", "distribution", runs, "-o", str(tmp_path / "d.png"), "--delta-over", "clients"], "shows no Δm"),
+    ):
+        assert main(argv) == 2
+        assert words in capsys.readouterr().err
+
+
 def test_one_of_baseline_and_reference(networks, capsys):
     flags = ["--baseline", "fedavg", "--reference", "algo=local,architecture=md"]
     assert main(["leaderboard", str(networks), *flags]) == 2
@@ -236,8 +307,59 @@ def test_other_data_never_share_a_table_even_across_scenarios(tmp_path):
         merge_settings(collect([tmp_path]), ("scenario",))
 
 
+def test_a_row_never_holds_two_settings(tmp_path):
+    """A backbone stands for its drop path too: rows that do not show it are refused, not averaged."""
+    for seed, (letter, path) in enumerate((("a", 0.1), ("b", 0.5))):
+        text = network("md", **{"model.drop_path": path})
+        write_run(tmp_path, algorithm="local", seed=seed, setting=letter * 64, setting_text=text)
+    with pytest.raises(UsageError, match=r"would share the row Local, resnet18, but differ in model.drop_path"):
+        merge_settings(collect([tmp_path]), ("backbone",))
+    (table,) = leaderboards(merge_settings(collect([tmp_path]), ("backbone", "model.drop_path")))
+    assert [row.labels for row in table.rows] == [("Local", "resnet18", "0.1"), ("Local", "resnet18", "0.5")]
+    assert table.heads == ("Method", "Backbone", "Drop_path")
+
+
+def test_other_data_of_one_setting_do_not_share_a_row(tmp_path):
+    for seed, data in enumerate(("one", "two")):
+        write_run(tmp_path, seed=seed, setting_text=network("md"), data_fingerprints={"nyud/test": data})
+    with pytest.raises(UsageError, match="differ in their data"):
+        merge_settings(collect([tmp_path]), ("size",))
+
+
+def test_refused_and_failed_methods_stay_in_tables_of_several_settings(networks):
+    write_absence(networks, algorithm="fedprox", setting="b" * 64)
+    (table,) = leaderboards(merge_settings(collect([networks]), ("architecture",)))
+    row = next(row for row in table.rows if row.labels == ("FedProx", "tc"))
+    assert {cell.word for cell in row.cells[:-1]} == {"NULL"}
+
+
+def test_rows_of_two_sources_are_not_called_by_the_real_data_s_names(tmp_path):
+    for letter, source in (("a", "real"), ("b", "synth")):
+        write_run(tmp_path, setting=letter * 64, data=source, setting_text=network("md"))
+    (table,) = leaderboards(merge_settings(collect([tmp_path]), ("data",)))
+    assert "real, synth data" in table.caption
+    assert [heading for heading, _ in table.headings()][:2] == ["pascal (ST)", "nyud (MT)"]
+
+
+def test_captions_of_merged_tables_leave_out_what_the_rows_say(networks):
+    write_rounds(networks, "local", clients=DUO, setting="c" * 64, setting_text=network("tc", "swin_tiny"))
+    for table in leaderboards(merge_settings(collect([networks]), ("architecture",))):
+        assert "architecture" not in table.caption and "backbone" in table.caption
+
+
+def test_figures_and_tests_take_rows_of_several_scenarios(tmp_path, capsys):
+    more = {f"{client}-{i}": about for client, about in DUO.items() for i in (1, 2)}
+    for clients, letter, scenario in ((DUO, "a", "st_mt_1"), (more, "b", "st_mt_1_2c")):
+        for name in ("local", "fedavg"):
+            write_rounds(tmp_path, name, clients=clients, setting=letter * 64, scenario=scenario)
+    runs, out = str(tmp_path), str(tmp_path / "f.png")
+    for argv in (["plot", "rounds", runs, "-o", out], ["stats", runs], ["cost", runs], ["leaderboard", runs]):
+        assert main([*argv, "--rows", "algorithm,clients"]) == 0, argv
+    assert "st_mt_1, st_mt_1_2c: what the runs cost" in capsys.readouterr().out
+
+
 def test_unknown_axes_are_refused_by_name(networks):
-    with pytest.raises(UsageError, match=r"--rows: no value to tell rows apart by 'architektur'; did you mean 'archi"):
+    with pytest.raises(UsageError, match=r"--rows: no value of a setting 'architektur'; did you mean 'archi"):
         merge_settings(collect([networks]), ("architektur",))
     with pytest.raises(UsageError, match="expected names"):
         parse_axes("algorithm,,backbone")
@@ -270,6 +392,18 @@ def test_spread_over_clients(uneven):
         leaderboards(collect([uneven]), spread="client")
 
 
+def test_the_mean_does_not_depend_on_the_spread(tmp_path):
+    """A client without a score in one seed leaves a hole in that seed, whatever ± is over."""
+    alike = {f"nyud-depth-{i}": ("nyud", ("depth",)) for i in (1, 2, 3)}
+    for seed in (0, 1):
+        values = {(client, "depth"): 1.0 + i + 3 * seed for i, client in enumerate(alike)}
+        values["nyud-depth-3", "depth"] = 3.0 if seed == 0 else None
+        write_run(tmp_path, clients=alike, values=values, seed=seed)
+    found = [leaderboards(collect([tmp_path]), spread=spread)[0].rows[0].cells[0] for spread in ("seeds", "clients")]
+    assert [cell.value for cell in found] == [2.0, 2.0]
+    assert found[1].std == pytest.approx(0.5**0.5)  # of 2.5 and 3.5; the third client has no mean
+
+
 # -- blocks of the tests -----------------------------------------------------------------------------------------------
 
 
@@ -285,3 +419,15 @@ def test_alike_clients_are_one_block_on_the_global_images(tmp_path):
     assert any("8 blocks were collapsed to 2" in note for note in found.notes)
     personal = analyse(frame, split="personal")
     assert len(personal.blocks.matrix) == 8 and not any("collapsed" in note for note in personal.notes)
+
+
+def test_a_record_that_is_absent_is_a_hole_like_one_without_a_value(tmp_path):
+    for name in ("local", "fedavg", "ditto"):
+        for seed in (0, 1):
+            folder = write_run(tmp_path, algorithm=name, seed=seed, values={("pascal-semseg", "semseg"): 50.0 + seed})
+    made = json.loads((folder / "summary.json").read_text())
+    made["scores"] = [score for score in made["scores"] if score["task"] != "depth"]
+    (folder / "summary.json").write_text(json.dumps(made))
+    found = analyse(collect([tmp_path]).frame, pair=("FedAvg", "Local"))
+    assert [task for _, _, task in found.blocks.matrix.index] == ["semseg", "semseg"]
+    assert found.improvement.probability == 0.5

@@ -57,7 +57,8 @@ def test_another_setting_is_the_first_thing_said(tmp_path):
     write_run(tmp_path, algorithm="fedbabu", clients=ST_MT_1, scenario="st_mt_1")
     (table,) = compare(collect([tmp_path]), NAME)
     assert table.title == (
-        "not the same setting: preset nano (paper: paper), data synth (paper: real), rounds 40 (paper: 100)"
+        "not the same setting: preset nano (paper: paper), data synth (paper: real), rounds 40 (paper: 100), "
+        "architecture unknown (paper: fedhca2), backbone unknown (paper: swin_tiny)"
     )
     assert all("≠" in column.title for column in table.columns)
     gap = cells(table, "Local", "gap")["pascal_semseg_mIoU"]
@@ -74,7 +75,7 @@ def test_an_overridden_value_of_the_right_preset_is_found(tmp_path):
 def test_a_lost_config_is_not_taken_for_the_paper_s(tmp_path):
     (paper_run(tmp_path, "local", "Local") / "config.yaml").unlink()
     (table,) = compare(collect([tmp_path]), NAME)
-    assert table.title == "not the same setting: config.yaml is lost, so other values are unknown"
+    assert table.title.startswith("not the same setting: config.yaml is lost, so other values are unknown")
 
 
 def test_another_scenario_is_refused_with_the_nearest_tables(tmp_path):
@@ -247,3 +248,22 @@ def test_encoder_only_variants_match_by_their_name(tmp_path):
     (table,) = compare(collect([tmp_path]), "fmtlbench_table7_niid6_ubcdmt_global")
     assert {row.labels[0] for row in table.rows} == {"resnet FedProx-E MD"}
     assert "not in the paper's table: FedProx" in table.notes
+
+
+def test_every_paper_has_its_network(tmp_path):
+    text = {"architecture": "md", "backbone": "resnet18"}
+    write_run(tmp_path, algorithm="local", clients=ST_MT_1, scenario="st_mt_1", setting_text=text)
+    with pytest.raises(UsageError, match=r"no row of these runs' network: architecture md \(paper: fedhca2\)"):
+        compare(collect([tmp_path]), NAME)
+
+
+def test_the_reference_s_own_row_is_zero_wherever_its_runs_stand(tmp_path):
+    for name, factor in (("fedavg", 1.1), ("local", 1.0)):
+        values = {key: value * factor for key, value in published_values("Local", 0.0).items()}
+        for seed in (0, 1):
+            write_run(tmp_path, algorithm=name, clients=ST_MT_1, scenario="st_mt_1", values=values, seed=seed)
+    collection = collect([tmp_path])
+    (table,) = compare(collection, NAME, Delta(reference=find_reference(collection, "algo=local")))
+    own = cells(table, "Local", "measured")["delta_m"]
+    assert own.value == 0 and own.interval is None
+    assert any(note.startswith("† differs from Local of st_mt_1") for note in table.notes)

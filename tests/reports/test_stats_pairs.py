@@ -90,7 +90,7 @@ def test_probability_by_hand():
     found = improvement(runs([[2.0, 3.0], [1.0, 0.0]]), runs([[1.0, 2.0], [0.5, 1.5]]))
     assert found.probability == pytest.approx((3.5 / 4 + 1 / 4) / 2)
     assert found.low <= found.probability <= found.high and found.seeds == (2, 2) and found.blocks == 2
-    assert "Student's t" in found.how
+    assert found.how == "whole runs left out one at a time"
 
 
 def test_probability_is_mann_whitneys():
@@ -106,7 +106,8 @@ def test_probability_of_equals_and_of_opposites():
     same = runs([[1.0, 2.0]] * 3)
     assert improvement(same, same).probability == 0.5
     better = improvement(runs([[2.0, 2.0], [2.0, 2.0]]), runs([[1.0, 1.0], [1.0, 1.0]]))
-    assert (better.probability, better.low, better.high) == (1, 1, 1)
+    assert (better.probability, better.low, better.high) == (1, None, None)  # two wins of two prove no certainty
+    assert better.how.startswith("no interval")
     a, b = runs([[1.0], [5.0], [2.0]]), runs([[0.0], [6.0], [1.0]])
     assert improvement(a, b).probability == pytest.approx(1 - improvement(b, a).probability)
 
@@ -114,13 +115,6 @@ def test_probability_of_equals_and_of_opposites():
 def test_one_seed_has_no_interval():
     found = improvement(runs([[1.0], [5.0]]), runs([[0.0], [6.0]]))
     assert (found.probability, found.low, found.high) == (0.5, None, None)
-
-
-def test_the_interval_is_seeded():
-    g = np.random.default_rng(3)
-    a, b = runs(g.normal(0.5, size=(3, 12))), runs(g.normal(size=(3, 12)))
-    assert improvement(a, b) == improvement(a, b)
-    assert "bootstrap of whole runs" in improvement(a, b).how
 
 
 @pytest.mark.parametrize("seeds", [5, 20])
@@ -132,16 +126,20 @@ def test_the_interval_does_not_shrink_with_blocks_of_the_same_runs(seeds):
     assert (many.low, many.high) == pytest.approx((one.low, one.high))
 
 
-@pytest.mark.parametrize("seeds, least", [(5, 0.92), (20, 0.92)])
+@pytest.mark.parametrize("seeds, least", [((3, 3), 0.87), ((5, 5), 0.90), ((20, 20), 0.92), ((3, 9), 0.87)])
 def test_the_interval_covers_the_probability(seeds, least):
-    """Blocks that a run's luck moves together; the truth by theory: P(difference of two normals > 0)."""
-    g, hits, repetitions = np.random.default_rng(7), 0, 600
+    """Blocks that a run's luck moves together; the truth by theory: P(difference of two normals > 0).
+
+    A little short of 95 % for few seeds, as the documents say.
+    """
+    g, hits, repetitions = np.random.default_rng(7), [], 600
     truth = norm.cdf(0.5 / math.sqrt(2 * (1 + 0.25)))
     for _ in range(repetitions):
-        a, b = (m + g.normal(size=(1, seeds)) + 0.5 * g.normal(size=(6, seeds)) for m in (0.5, 0.0))
+        a, b = (m + g.normal(size=(1, n)) + 0.5 * g.normal(size=(6, n)) for m, n in zip((0.5, 0.0), seeds))
         found = improvement(runs(a), runs(b))
-        hits += found.low <= truth <= found.high
-    assert least <= hits / repetitions <= 0.99
+        hits += [] if found.low is None else [found.low <= truth <= found.high]
+    assert len(hits) > 0.95 * repetitions
+    assert least <= np.mean(hits) <= 0.99
 
 
 def test_seeds_of_two_methods_need_not_be_the_same():

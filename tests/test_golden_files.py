@@ -37,6 +37,7 @@ CASES = {
         "test_cagrad_reaches_the_certified_optimum": 2,
         "test_matfl_clusters_of_fmtl_bench": 2,
         "test_matfl_code": 5,
+        "test_soft_groups_of_the_matfl_code": 3,
     },
     "test_losses.py": {
         "test_values_and_gradients_equal_the_public_code": 1,
@@ -51,6 +52,7 @@ CASES = {
         "test_rmse": 1,
         "test_edge_loss": 1,
     },
+    "metrics/test_metrics_options.py": {"test_a_papers_preset_scores_as_its_public_meters": 18},
     "metrics/test_metrics_golden_edges.py": {
         "test_thinning_equals_the_converged_maps": 1,
         "test_nms_equals_the_original": 5,

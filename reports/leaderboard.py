@@ -48,7 +48,20 @@ def leaderboards(
         UsageError: A scenario, split, baseline or column that no run has.
         FmtlbenchError: Two runs that claim the same place in a table.
     """
-    delta = delta or Delta()
+    tables = []
+    for made, words in boards(collection, scenario, split, delta or Delta(), spread):
+        name, here = made.runs[0].table[0], made.runs
+        problems = [str(p) for p in collection.problems if p.scenario == name and not p.absence]
+        absences = [(label, a) for label, a in collection.absences if a.setting == here[0].setting]
+        tables.append(made.table(words, problems, absences))
+    _check_sort(sort, tables)
+    return [_sorted(table, sort).marked() for table in tables]
+
+
+def boards(
+    collection: Collection, scenario: str | None, split: str, delta: Delta, spread: str = "seeds"
+) -> list[tuple[Board, str]]:
+    """(the scores of one setting, the words that tell it from its neighbours), for all settings; see `leaderboards`."""
     frame, runs = collection.frame, collection.runs
     known = sorted({run.summary["scenario"] for run in runs})
     if scenario is not None and scenario not in known:
@@ -66,21 +79,17 @@ def leaderboards(
         raise UsageError(f"no finished run has scores on the {split!r} split; splits: {listed(set(rows['split']))}")
     settings = by_setting(chosen, runs)
     told = distinguishing([here[0] for _, _, here in settings])
-    tables = []
-    for (name, part, here), words in zip(settings, told):
-        problems = [str(p) for p in collection.problems if p.scenario == name and not p.absence]
-        absences = [(label, a) for label, a in collection.absences if a.setting == here[0].setting]
-        made = _Board(part, here, collection.heads, split, delta, spread)
-        tables.append(made.table(words, problems, absences))
-    _check_sort(sort, tables)
-    return [_sorted(table, sort).marked() for table in tables]
+    return [
+        (Board(part, here, collection.heads, split, delta, spread), words)
+        for (_, part, here), words in zip(settings, told)
+    ]
 
 
 Method = tuple[str, tuple[str, ...]]  # registry name, what heads the row
 
 
-class _Board:
-    """One table in the making."""
+class Board:
+    """The scores of one setting, by method and seed, and what they are compared with: one table in the making."""
 
     def __init__(
         self, part: pd.DataFrame, runs: list[RunRecord], heads: tuple[str, ...], split: str, delta: Delta, spread: str
@@ -94,12 +103,30 @@ class _Board:
         }
         self.bases = self._find_bases()
 
+    @property
+    def methods(self) -> list[Method]:
+        """Those with scores, in the papers' order."""
+        return sorted(self.scores, key=_zoo)
+
+    @property
+    def name(self) -> str:
+        """For files and labels."""
+        first, key = self.runs[0], self.runs[0].table[-1].removeprefix("older-")[:8]
+        parts = (first.table[0], first.summary["preset"], first.summary["data"], self.split, key)
+        return "-".join(parts).replace(" ", "-")
+
+    @property
+    def title(self) -> str:
+        versions = {run.summary.get("scenario_version") for run in self.runs} - {None}
+        version = f" version {versions.pop()}" if len(versions) == 1 else ""
+        scenarios = listed({run.summary["scenario"] for run in self.runs})
+        return f"{scenarios}{version}, {self.split} test split"
+
     def table(self, words: str, problems: list[str], absences: list[tuple[str, Absence]]) -> Table:
-        first = self.runs[0].summary
         absent: dict[Method, list[Absence]] = {}
         for label, absence in absences:
             absent.setdefault((absence.algorithm, (label,)), []).append(absence)
-        gains, tests = self._gains()
+        gains, tests = self._marked_gains()
         rows = []
         for method in sorted(self.scores.keys() | absent.keys(), key=_zoo):
             if method not in self.scores:
@@ -109,10 +136,8 @@ class _Board:
             rows.append(Row(method[1], (*cells, gains[method], Cell(float(len(self.scores[method]))))))
         columns = (*self.columns, Column("delta_m", "Δm %", "", "", 2, True), Column("seeds", "seeds", digits=0))
         notes = [*self._notes(), *tests, *_missing(self.scores, absent)]
-        table_key = self.runs[0].table[-1].removeprefix("older-")[:8]
-        name = f"{self.runs[0].table[0]}-{first['preset']}-{first['data']}-{self.split}-{table_key}"
         return Table(
-            name.replace(" ", "-"), _title(self.runs, self.split), describe(self.runs, words, self.spread), self.heads,
+            self.name, self.title, describe(self.runs, words, self.spread), self.heads,
             columns, tuple(rows), (*notes, *problems),
         )  # fmt: skip
 
@@ -129,8 +154,8 @@ class _Board:
             return mean_cell(means, "clients")
         return mean_cell([math.fsum(values) / len(values) for values in zip(*by_client.values())])
 
-    def _gains(self) -> tuple[dict[Method, Cell], list[str]]:
-        """Δm of every method, marked where it differs from the reference or from the best, and what the marks mean."""
+    def gains(self) -> dict[Method, Gain]:
+        """Δm of every method."""
         gains = {}
         for method, seeds in self.units.items():
             base = self.bases[method]
@@ -140,8 +165,13 @@ class _Board:
                 gains[method] = Gain(Cell(0.0, n=len(seeds)), dict.fromkeys(seeds, 0.0))
             else:
                 gains[method] = gain(seeds, base.units, self.up, base.title, self.delta)
+        return gains
+
+    def _marked_gains(self) -> tuple[dict[Method, Cell], list[str]]:
+        """Δm, marked where it differs from the reference or from the best, and what the marks mean."""
         own = {base.method for base in self.bases.values() if base.method is not None}
-        return mark_differences(gains, own, "its reference" if len(own) > 1 else next(iter(self.bases.values())).title)
+        title = "its reference" if len(own) > 1 else next(iter(self.bases.values())).title
+        return mark_differences(self.gains(), own, title)
 
     def _find_bases(self) -> dict[Method, _Base]:
         """What each row is compared with: the named reference, or the baseline among the rows of its own setting."""
@@ -156,7 +186,7 @@ class _Board:
             return dict.fromkeys(self.scores, _Base(mine, units, reference.title))
         found = {}
         for method in self.scores:
-            alike = [m for m in sorted(self.scores, key=_zoo) if m[1][1:] == method[1][1:]]
+            alike = [m for m in self.methods if m[1][1:] == method[1][1:]]
             base = _baseline(alike, self.delta.baseline)
             found[method] = (
                 _Base(base, self.units[base], base[1][0]) if base else _Base(None, None, self.delta.baseline)
@@ -286,13 +316,6 @@ def _baseline(methods: Sequence[Method], name: str) -> Method | None:
 
 
 # -- words -------------------------------------------------------------------------------------------------------------
-
-
-def _title(runs: Sequence[RunRecord], split: str) -> str:
-    versions = {run.summary.get("scenario_version") for run in runs} - {None}
-    version = f" version {versions.pop()}" if len(versions) == 1 else ""
-    scenarios = listed({run.summary["scenario"] for run in runs})
-    return f"{scenarios}{version}, {split} test split"
 
 
 def _missing(scores: dict[Method, dict], absent: dict[Method, list[Absence]]) -> list[str]:

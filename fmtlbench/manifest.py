@@ -10,6 +10,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+# Which kernels a CPU takes, so in which order it sums: set, they make one machine calculate as another does.
+KERNEL_CHOICES = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA")
 PACKAGES = ("fmtlbench", "torch", "torchvision", "timm", "numpy", "scipy", "numba", "scikit-image", "safetensors")
 
 
@@ -50,6 +52,17 @@ def _processor() -> str:
     return platform.processor() or "unknown"
 
 
+def arithmetic() -> dict[str, Any]:
+    """What decides the order of summation beside the config: the CPU's kernels and the number of threads."""
+    import torch
+
+    return {
+        "threads": torch.get_num_threads(),
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        **{name: os.environ[name] for name in KERNEL_CHOICES if name in os.environ},
+    }
+
+
 def session(device: str, first_round: int) -> dict[str, Any]:
     """One stretch of work on a run: a resumed run has several."""
     return {
@@ -57,5 +70,6 @@ def session(device: str, first_round: int) -> dict[str, Any]:
         "from_round": first_round,
         "versions": versions(),
         "hardware": hardware(device),
+        "arithmetic": arithmetic(),
         "command": Path(sys.argv[0]).name + " " + " ".join(sys.argv[1:]) if sys.argv else "",
     }

@@ -32,23 +32,11 @@ def compare(collection: Collection, name: str, delta: Delta | None = None) -> li
         UsageError: An unknown table, one without scores, or no run of its scenario or networks; the nearest are named.
     """
     delta = delta or Delta()
-    published = load_published(name)
-    with_scores = [other for other in published_names() if load_published(other).scores]
-    if not published.scores:
-        raise UsageError(f"{name} holds no scores ({published.title}); {nearest(name, with_scores)}")
-    runs = [run for run in collection.runs if run.summary["scenario"] in published.scenarios]
-    if not runs:
-        have = sorted({run.summary["scenario"] for run in collection.runs})
-        fitting = [other for other in with_scores if set(load_published(other).scenarios) & set(have)]
-        near = f"tables for those: {', '.join(fitting)}" if fitting else "no published table is about those"
-        raise UsageError(
-            f"{name} is about scenario {' and '.join(published.scenarios)}, the runs are of {', '.join(have)}; {near}"
-        )
+    published, runs = published_runs(collection, name)
     frame = collection.frame
-    runs = [replace(run, label=_label_there(published, run.label, run.summary)) for run in runs]
     tables, strange = [], []
     for _, _, here in by_setting(frame[frame["run"].isin([run.name for run in runs])], runs):
-        rows, unlike = _rows_for(published, here[0])
+        rows, unlike = rows_for(published, here[0])
         if not rows:
             strange += unlike
             continue
@@ -64,11 +52,32 @@ def compare(collection: Collection, name: str, delta: Delta | None = None) -> li
     return [table for table in tables if table.rows]
 
 
+def published_runs(collection: Collection, name: str) -> tuple[Published, list[RunRecord]]:
+    """(the published table, the runs of its scenarios, labelled as it would label them).
+
+    Raises:
+        UsageError: An unknown table, one without scores, or no run of its scenario; the nearest are named.
+    """
+    published = load_published(name)
+    with_scores = [other for other in published_names() if load_published(other).scores]
+    if not published.scores:
+        raise UsageError(f"{name} holds no scores ({published.title}); {nearest(name, with_scores)}")
+    runs = [run for run in collection.runs if run.summary["scenario"] in published.scenarios]
+    if not runs:
+        have = sorted({run.summary["scenario"] for run in collection.runs})
+        fitting = [other for other in with_scores if set(load_published(other).scenarios) & set(have)]
+        near = f"tables for those: {', '.join(fitting)}" if fitting else "no published table is about those"
+        raise UsageError(
+            f"{name} is about scenario {' and '.join(published.scenarios)}, the runs are of {', '.join(have)}; {near}"
+        )
+    return published, [replace(run, label=_label_there(published, run.label, run.summary)) for run in runs]
+
+
 def _table(
     published: Published, rows: list[dict[str, str]], unlike: list[str], runs: list[RunRecord],
     absent: Mapping[str, Absence], delta: Delta,
 ) -> Table:  # fmt: skip
-    unlike = [*_differences(published, runs[0], published.model(rows[0])), *unlike]
+    unlike = [*differences(published, runs[0], published.model(rows[0])), *unlike]
     measured = _measured(published, runs)
     columns = [_column(published, c, m, bool(unlike)) for c, m in published.scores.items()]
     deltas = list(published.deltas)
@@ -110,7 +119,7 @@ def _label_there(published: Published, label: str, summary: Mapping[str, Any]) -
     return there + label.removeprefix(here) if label.startswith(here) else label
 
 
-def _rows_for(published: Published, run: RunRecord) -> tuple[list[dict[str, str]], list[str]]:
+def rows_for(published: Published, run: RunRecord) -> tuple[list[dict[str, str]], list[str]]:
     """(the rows about the run's scenario, network and parameters, what is not the same); no rows: why."""
     rows = [row for row in published.rows if published.scenario(row) == run.summary["scenario"]]
     unlike = []
@@ -145,7 +154,7 @@ def backbone_family(name: str) -> str:
     return re.match(r"[a-z]*", name)[0]
 
 
-def _differences(published: Published, run: RunRecord, model: Mapping[str, str]) -> list[str]:
+def differences(published: Published, run: RunRecord, model: Mapping[str, str]) -> list[str]:
     """What keeps the run from being a repetition of the paper's."""
     unlike = []
     for key, theirs in published.setting.items():

@@ -45,7 +45,15 @@ class Gains:
             for method, seeds in self.scores.items()
         }
         self.bases = self._find_bases()
-        self.cells, self.marks = self._compute()
+        self.gains = self._compute()
+        own = {base.method for base in self.bases.values() if base.method is not None}
+        title = "its reference" if len(own) > 1 else next((base.title for base in self.bases.values()), "")
+        self.cells, self.marks = mark_differences(self.gains, own, title)
+
+    @property
+    def methods(self) -> list[Method]:
+        """Those with scores, in the papers' order."""
+        return sorted(self.scores, key=zoo_order)
 
     def _find_bases(self) -> dict[Method, Base]:
         """What each row is compared with: the named reference, or the baseline among the rows of its own setting."""
@@ -60,12 +68,12 @@ class Gains:
             return dict.fromkeys(self.scores, Base(mine, units, reference.title))
         found = {}
         for method in self.scores:
-            alike = [m for m in sorted(self.scores, key=zoo_order) if m[1][1:] == method[1][1:]]
+            alike = [m for m in self.methods if m[1][1:] == method[1][1:]]
             base = find_baseline(alike, self.delta.baseline)
             found[method] = Base(base, self.units[base], base[1][0]) if base else Base(None, None, self.delta.baseline)
         return found
 
-    def _compute(self) -> tuple[dict[Method, Cell], list[str]]:
+    def _compute(self) -> dict[Method, Gain]:
         gains = {}
         for method, seeds in self.units.items():
             base = self.bases[method]
@@ -75,10 +83,7 @@ class Gains:
                 gains[method] = Gain(Cell(0.0, n=len(seeds)), dict.fromkeys(seeds, 0.0))
             else:
                 gains[method] = gain(seeds, base.units, self.up, base.title, self.delta)
-        own = {base.method for base in self.bases.values() if base.method is not None}
-        titles = {base.title for base in self.bases.values()}
-        title = "its reference" if len(own) > 1 else next(iter(titles), "")
-        return mark_differences(gains, own, title)
+        return gains
 
     def notes(self, rows_differ: bool = False) -> list[str]:
         """Say what Δm means in this table, and what its interval and marks do."""

@@ -48,6 +48,18 @@ def mean_interval(values: Sequence[float], level: float = LEVEL) -> tuple[float,
     return float(mean - right * error), float(mean - left * error)
 
 
+def std_interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, float] | None:
+    """Interval of the standard deviation (n − 1) of normal values, by χ²; None for fewer than two values."""
+    from scipy.special import chdtri  # of the upper tail
+
+    values = np.asarray(values, float)
+    freedom = len(values) - 1
+    if freedom < 1:
+        return None
+    squares = freedom * float(values.var(ddof=1))
+    return tuple(math.sqrt(squares / chdtri(freedom, tail)) for tail in ((1 - level) / 2, (1 + level) / 2))
+
+
 def interval_method(seeds: int) -> str:
     """Say what `mean_interval` does for so many seeds."""
     if seeds < FEW:

@@ -49,7 +49,35 @@ def leaderboards(
         UsageError: A scenario, split, baseline or column that no run has.
         FmtlbenchError: Two runs that claim the same place in a table.
     """
-    delta = delta or Delta()
+    found = boards(collection, scenario, split, delta or Delta())
+    tables = [_table(board, collection, spread) for board in found]
+    if spread not in SPREADS:
+        raise unknown("spread", spread, SPREADS, "--spread")
+    _check_sort(sort, tables)
+    return [_sorted(table, sort).marked() for table in tables]
+
+
+class Board(Gains):
+    """The scores of one table, by method and seed, what they are compared with, and its columns."""
+
+    def __init__(self, part: pd.DataFrame, runs: list[RunRecord], split: str, delta: Delta, words: str) -> None:
+        super().__init__(runs, split, delta)
+        self.words = words  # tell its setting from its neighbours
+        self.members, self.columns = _columns(part, runs)
+
+    @property
+    def name(self) -> str:
+        """Its name for files and labels."""
+        return table_name(self.runs, self.split)
+
+    @property
+    def title(self) -> str:
+        """Its scenarios and split."""
+        return f"{table_scenarios(self.runs)}, {self.split} test split"
+
+
+def boards(collection: Collection, scenario: str | None, split: str, delta: Delta) -> list[Board]:
+    """Split the runs into tables, in the order of scenario, preset and rounds; see `leaderboards`."""
     frame, runs = collection.frame, collection.runs
     known = sorted({run.summary["scenario"] for run in runs})
     if scenario is not None and scenario not in known:
@@ -57,8 +85,6 @@ def leaderboards(
     names = {run.summary["algorithm"] for run in runs} | {run.row[0] for run in runs}
     if runs and delta.baseline not in names and delta.baseline != "local":
         raise unknown("run of the baseline", delta.baseline, names)
-    if spread not in SPREADS:
-        raise unknown("spread", spread, SPREADS, "--spread")
     rows = frame[frame["primary"].astype(bool)]
     if scenario is not None:
         rows = rows[rows["run"].isin({run.name for run in runs if run.summary["scenario"] == scenario})]
@@ -67,41 +93,32 @@ def leaderboards(
         raise UsageError(f"no finished run has scores on the {split!r} split; splits: {listed(set(rows['split']))}")
     settings = by_setting(chosen, runs)
     told = distinguishing([here[0] for _, _, here in settings], collection.axes)
-    tables = []
-    for (_, part, here), words in zip(settings, told):
-        tables.append(_table(part, here, collection, Gains(here, split, delta), spread, words))
-    _check_sort(sort, tables)
-    return [_sorted(table, sort).marked() for table in tables]
+    return [Board(part, here, split, delta, words) for (_, part, here), words in zip(settings, told)]
 
 
-def _table(
-    part: pd.DataFrame, runs: list[RunRecord], collection: Collection, gains: Gains, spread: str, words: str
-) -> Table:
-    here = {run.setting: run for run in runs}
-    scenarios = {run.summary["scenario"] for run in runs}
+def _table(board: Board, collection: Collection, spread: str) -> Table:
+    here = {run.setting: run for run in board.runs}
+    scenarios = {run.summary["scenario"] for run in board.runs}
     absent: dict[Method, list[Absence]] = {}
     for label, absence in collection.absences:
         if absence.setting in here:
             row = (label, *here[absence.setting].row[1:])
             absent.setdefault((absence.algorithm, row), []).append(absence)
-    members, columns = _columns(part, runs)
     rows = []
-    for method in sorted(gains.scores.keys() | absent.keys(), key=zoo_order):
-        if method not in gains.scores:
-            rows.append(_absent_row(method[1], absent[method], len(columns) + 1))
+    for method in sorted(board.scores.keys() | absent.keys(), key=zoo_order):
+        if method not in board.scores:
+            rows.append(_absent_row(method[1], absent[method], len(board.columns) + 1))
             continue
-        seeds = gains.scores[method]
-        cells = [_cell(seeds, members[column.key], spread) for column in columns]
-        rows.append(Row(method[1], (*cells, gains.cells[method], Cell(float(len(seeds))))))
-    columns = (*columns, Column("delta_m", "Δm %", "", "", 2, True), Column("seeds", "seeds", digits=0))
+        seeds = board.scores[method]
+        cells = [_cell(seeds, board.members[column.key], spread) for column in board.columns]
+        rows.append(Row(method[1], (*cells, board.cells[method], Cell(float(len(seeds))))))
+    columns = (*board.columns, Column("delta_m", "Δm %", "", "", 2, True), Column("seeds", "seeds", digits=0))
     clients = "± over clients: of their means over seeds (n - 1); a column of one client has none"
     notes = [clients] if spread == "clients" else []
-    notes += [*gains.notes(len(collection.heads) > 1), *_missing(gains.scores, absent)]
+    notes += [*board.notes(len(collection.heads) > 1), *_missing(board.scores, absent)]
     notes += [str(p) for p in collection.problems if p.scenario in scenarios and not p.absence]
-    return Table(
-        table_name(runs, gains.split), f"{table_scenarios(runs)}, {gains.split} test split",
-        describe(runs, words, spread), collection.heads, columns, tuple(rows), tuple(notes),
-    )  # fmt: skip
+    caption = describe(board.runs, board.words, spread)
+    return Table(board.name, board.title, caption, collection.heads, columns, tuple(rows), tuple(notes))
 
 
 def _cell(seeds: Mapping[int, Scores], members: Sequence[Score], spread: str) -> Cell:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 VERBS = (
     "run", "bench", "list", "show", "import_config", "data", "predict", "evaluate",
-    "leaderboard", "stats", "plot", "cost", "export", "published", "compare",
+    "leaderboard", "stats", "stability", "plot", "cost", "export", "published", "compare",
 )  # fmt: skip
 
 

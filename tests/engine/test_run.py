@@ -53,6 +53,16 @@ def test_a_run_leaves_what_the_design_says(tiny_run):
     assert not list(result.folder.rglob("*.pt")) and not list(result.folder.rglob("*.pkl"))
 
 
+def test_the_manifest_tells_the_order_of_summation(tiny_run, monkeypatch):
+    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "default")
+    monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
+    result = tiny_run("local", rounds=1, **{"train.threads": 2})
+    (session,) = json.loads((result.folder / "manifest.json").read_text())["sessions"]
+    assert session["arithmetic"] == {
+        "threads": 2, "cpu_capability": torch.backends.cpu.get_cpu_capability(), "ATEN_CPU_CAPABILITY": "default",
+    }  # fmt: skip
+
+
 def test_personal_images_are_held_out_of_training(tiny_run):
     result = tiny_run()
     # 16 and 12 images, a tenth held out: 2 and 1

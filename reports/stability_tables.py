@@ -1,0 +1,311 @@
+"""What is known of a benchmark's noise, as tables and as JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from .gains import Method
+from .labels import counted
+from .settings import describe
+from .stability import Moves, Pair, Reruns, Stability, effects
+from .stats.power import MOST
+from .table import Cell, Column, Row, Table
+
+APART = "†"
+MANY = f"more than {MOST}"
+NEEDED = "seeds needed to tell two methods apart"
+
+
+def stability_tables(found: Sequence[Stability]) -> list[Table]:
+    """Of every setting: noise, reruns where there are any, order, pairs, and the published order where asked for."""
+    tables = []
+    for one in found:
+        tables.append(_noise(one))
+        if one.reruns:
+            tables += [_reruns(one), _rerun_columns(one)]
+        tables.append(_order(one))
+        if one.asked is None and len(one.noise) > 1:
+            tables.append(_power(one))
+        elif one.asked and set(one.asked) <= {method[1][0] for method in one.noise}:
+            tables.append(_pair(one))
+        if one.beside:
+            tables.append(_published(one))
+    return tables
+
+
+def _table(one: Stability, kind: str, title: str, heads: tuple, columns: Sequence, rows: Sequence, notes=()) -> Table:
+    caption = (
+        describe(one.board.runs, one.board.words) if kind == "noise" else f"setting {one.board.runs[0].setting[:14]}"
+    )
+    name, title = f"{kind}-{one.board.name}", f"{one.board.title}: {title}"
+    return Table(name, title, caption, heads, tuple(columns), tuple(rows), tuple(filter(None, notes)))
+
+
+def _label(method: Method) -> str:
+    return ", ".join(method[1])
+
+
+# -- noise -------------------------------------------------------------------------------------------------------------
+
+
+def _noise(one: Stability) -> Table:
+    columns = [
+        Column("seeds", "seeds", digits=0), Column("delta_m", "Δm %"), Column("delta_m_std", "std of Δm"),
+        Column("self_noise", "self-noise"),
+    ]  # fmt: skip
+    for c in one.board.columns:
+        columns.append(Column(f"{c.key}_std", c.title, f"std {c.metric}", c.heading, c.digits))
+        columns.append(Column(f"{c.key}_std_percent", c.title, "std %", c.heading))
+    rows = []
+    for method, noise in one.noise.items():
+        cells = [Cell(float(len(noise.seeds))), _only(noise.delta.cell), noise.std, noise.self_noise]
+        for cell in noise.columns.values():
+            cells += [Cell(cell.std, note=cell.note), Cell(_percent(cell))]
+        rows.append(Row(method[1], tuple(cells)))
+    titles = {base.title for base in one.board.bases.values() if base.units}
+    notes = [
+        one.board.delta.words(", ".join(sorted(titles))) if titles else "",
+        "std: over seeds, n − 1; [low, high]: 95 % by χ², if Δm is normal over seeds",
+        "self-noise: std of Δm of each seed's run against the mean of the same method's other seeds; of n seeds it is "
+        "about n/(n − 1) times the std of the method's own scores, in the unit of Δm",
+        effects(one), *one.notes,
+    ]  # fmt: skip
+    return _table(one, "noise", "noise over seeds", ("Method",), columns, rows, notes)
+
+
+def _only(cell: Cell) -> Cell:
+    """The mean alone."""
+    return Cell(cell.value, n=cell.n, note=cell.note)
+
+
+def _percent(cell: Cell) -> float | None:
+    return 100 * cell.std / abs(cell.value) if cell.std is not None and cell.value else None
+
+
+# -- reruns ------------------------------------------------------------------------------------------------------------
+
+
+def _reruns(one: Stability) -> Table:
+    columns = [
+        Column("pairs", "pairs", digits=0), Column("delta_m_rerun_std", "std", "Δm", "by reruns", 4),
+        Column("delta_m_rerun_largest", "largest", "Δm", "by reruns", 4),
+        Column("self_noise", "self-noise", "Δm", "by seeds", 4), Column("within_seeds", "within seeds"),
+    ]  # fmt: skip
+    rows = []
+    for again in one.reruns:
+        d = again.delta
+        cells = (Cell(float(again.pairs)), Cell(d.std), Cell(d.largest), Cell(d.seeds_std), _verdict(again))
+        rows.append(Row((_label(again.method), again.kind), cells))
+    notes = [
+        "a rerun: the same method, setting and seed with sums in another order or on another machine; both runs of a "
+        "pair are compared with the same run of the baseline",
+        "by reruns: std of one run (the root of half the mean square of the pairs' differences) and largest difference",
+        "within seeds: moves no column by more than the seeds do (the std of reruns is at most that of seeds)",
+    ]
+    return _table(one, "reruns", "what a rerun moves", ("Method", "Run again with"), columns, rows, notes)
+
+
+def _verdict(again: Reruns) -> Cell:
+    beyond = again.beyond_seeds
+    if beyond is None:
+        return Cell(note="no verdict: one seed has no spread")
+    if beyond:
+        return Cell(word="no", note=f"{_label(again.method)}, {again.kind}: reruns move {', '.join(beyond)} more")
+    return Cell(word="yes")
+
+
+def _rerun_columns(one: Stability) -> Table:
+    columns = [Column("pairs", "pairs", digits=0)]
+    for by in ("reruns", "seeds"):
+        columns += [Column(f"{by}_{what}", what, heading=f"by {by}", digits=4) for what in ("std", "largest")]
+    rows = []
+    for again in one.reruns:
+        for key, m in again.columns.items():
+            numbers = (float(m.pairs), m.std, m.largest, m.seeds_std, m.seeds_largest)
+            rows.append(Row((_label(again.method), again.kind, key), tuple(map(Cell, numbers))))
+    notes = ["in each column's own unit; largest by seeds: between any two seeds"]
+    heads = ("Method", "Run again with", "Column")
+    return _table(one, "rerun-columns", "what a rerun moves, by column", heads, columns, rows, notes)
+
+
+# -- order -------------------------------------------------------------------------------------------------------------
+
+
+def _order(one: Stability) -> Table:
+    columns = [
+        Column("methods", "methods", digits=0), Column("seeds", "seeds", digits=0),
+        Column("splits", "splits", digits=0), Column("tau", "τ"), Column("p", "p", digits=4),
+    ]  # fmt: skip
+    notes = []
+    if a := one.order:
+        counts = [Cell(float(n)) for n in (a.methods, a.seeds, a.splits)]
+        cells = (*counts, Cell(a.tau, interval=(a.low, a.high)), Cell())
+        notes += [a.words(), one.order_note]
+    else:
+        cells = (Cell(), Cell(), Cell(), Cell(note=one.order_note), Cell())
+    rows = [Row(("halves of the seeds",), cells)]
+    if one.beside:
+        c, count = one.beside.correlation, Cell(float(len(one.beside.rows)))
+        tau, p = (Cell(c.tau), Cell(c.p)) if c else (Cell(note=one.beside.no_tau), Cell())
+        rows.append(Row((one.beside.published.name,), (count, Cell(), Cell(), tau, p)))
+    return _table(one, "order", "does the order of methods hold?", ("Order against",), columns, rows, notes)
+
+
+# -- pairs -------------------------------------------------------------------------------------------------------------
+
+
+def _needed(pair: Pair | None, signs: str = "") -> Cell:
+    if pair is None:
+        return Cell(note="fewer than two seeds in common with a Δm")
+    return Cell(word=MANY) if pair.needed is None else Cell(float(pair.needed), signs=signs)
+
+
+def _test(one: Stability) -> str:
+    return (
+        "seeds needed: fewest for which a paired two-sided t-test at 95 % finds a difference of this mean and std with "
+        f"a power of {one.power:g} (noncentral t); the mean and std found here are themselves uncertain"
+    )
+
+
+def _power(one: Stability) -> Table:
+    """Methods by methods."""
+    methods = list(one.noise)
+    columns = [Column(_label(method), _label(method), digits=0) for method in methods]
+    rows = []
+    for a in methods:
+        cells = []
+        for b in methods:
+            pair = one.pair(a, b)
+            cells.append(Cell(word="·") if a == b else _needed(pair, APART if pair and pair.apart else ""))
+        rows.append(Row(a[1], tuple(cells)))
+    apart = sum(pair.apart for pair in one.pairs)
+    tests = (
+        f"{APART} apart at 95 % with the seeds there are (paired t-test, Holm over {counted(len(one.pairs), 'pair')}): "
+        f"{apart}"
+    )
+    return _table(one, "power", NEEDED, ("Method",), columns, rows, [_test(one), tests])
+
+
+def _pair(one: Stability) -> Table:
+    a, b = (next(method for method in one.noise if method[1][0] == label) for label in one.asked)
+    columns = [
+        Column("seeds", "seeds", digits=0), Column("difference", "Δm of A − B", signed=True),
+        Column("difference_std", "std"), Column("p", "p", digits=5), Column("p_holm", "p Holm", digits=5),
+        Column("apart", "apart"), Column("seeds_needed", "seeds needed", digits=0),
+    ]  # fmt: skip
+    pair = one.pair(a, b)
+    if pair is None:
+        cells = (*[Cell()] * 6, _needed(None))
+    else:
+        sign = 1 if pair.a == a else -1
+        ends = tuple(sorted(sign * end for end in pair.interval))
+        cells = (
+            Cell(float(len(pair.seeds))), Cell(sign * pair.mean, interval=ends), Cell(pair.std), Cell(pair.p),
+            Cell(pair.p_corrected), Cell(word="yes" if pair.apart else "no"), _needed(pair),
+        )  # fmt: skip
+    notes = [
+        _test(one),
+        f"apart: p of the paired t-test, Holm over {counted(len(one.pairs), 'pair')} of this setting, below 0.05",
+    ]
+    rows = [Row((_label(a), _label(b)), cells)]
+    return _table(one, "pair", NEEDED, ("A", "B"), columns, rows, notes)
+
+
+# -- published ---------------------------------------------------------------------------------------------------------
+
+
+def _published(one: Stability) -> Table:
+    beside = one.beside
+    columns = [
+        Column("measured", "Δm %", "measured"), Column("measured_place", "place", "measured", digits=0),
+        Column("published", "Δm %", "published"), Column("published_place", "place", "published", digits=0),
+    ]  # fmt: skip
+    measured = [one.noise[method].delta.cell.value for method, _ in beside.rows]
+    printed = [float(text) for _, text in beside.rows]
+    rows = []
+    for (method, text), mine, theirs in zip(beside.rows, measured, printed):
+        ours = Cell(mine, one.noise[method].std.value, note=one.noise[method].delta.cell.note)
+        published = Cell(theirs, printed=text)
+        rows.append(Row((_label(method),), (ours, _place(mine, measured), published, _place(theirs, printed))))
+    c = beside.correlation
+    notes = [
+        f"not the same setting: {', '.join(beside.unlike)}" if beside.unlike else "",
+        f"Kendall's τ-b {c.tau:.3f}, p = {c.p:.3g} ({c.how})" if c else beside.no_tau,
+        *beside.notes,
+        *beside.published.notes,
+    ]
+    title = f"the order beside {beside.published.source}"
+    return _table(one, "published", title, ("Method",), columns, rows, notes)
+
+
+def _place(value: float, values: Sequence[float]) -> Cell:
+    return Cell(float(1 + sum(other > value for other in values)))
+
+
+# -- JSON --------------------------------------------------------------------------------------------------------------
+
+
+def as_json(found: Sequence[Stability]) -> list[dict[str, Any]]:
+    """Every number, a setting each."""
+    return [_setting(one) for one in found]
+
+
+def _setting(one: Stability) -> dict[str, Any]:
+    run = one.board.runs[0]
+    units = {column.key: column.metric for column in one.board.columns}
+    methods = []
+    for method, n in one.noise.items():
+        columns = {
+            key: {"mean": cell.value, "std": cell.std, "std_percent": _percent(cell), "seeds": cell.n or 0}
+            for key, cell in n.columns.items()
+        }
+        methods.append({
+            "method": _label(method), "algorithm": method[0], "seeds": list(n.seeds), "delta_m": n.delta.cell.value,
+            "delta_m_by_seed": _keyed(n.delta.by_seed),
+            "delta_m_std": n.std.value, "delta_m_std_interval": n.std.interval,
+            "self_noise": n.self_noise.value, "self_delta_m_by_seed": _keyed(n.own.by_seed), "columns": columns,
+            "notes": list(dict.fromkeys(filter(None, (n.delta.cell.note, n.std.note, n.self_noise.note)))),
+        })  # fmt: skip
+    reruns = [
+        {"method": _label(r.method), "differs": r.kind, "pairs": r.pairs, "delta_m": _moves(r.delta),
+         "columns": {key: _moves(m) for key, m in r.columns.items()},
+         "within_seeds": None if r.beyond_seeds is None else not r.beyond_seeds, "beyond_seeds": r.beyond_seeds}
+        for r in one.reruns
+    ]  # fmt: skip
+    pairs = [
+        {"a": _label(p.a), "b": _label(p.b), "seeds": list(p.seeds), "mean": p.mean, "std": p.std,
+         "interval": p.interval, "p": p.p, "p_holm": p.p_corrected, "apart": p.apart, "seeds_needed": p.needed}
+        for p in one.pairs
+        if one.asked is None or {p.a[1][0], p.b[1][0]} == set(one.asked)
+    ]  # fmt: skip
+    return {
+        "setting": run.setting, "scenario": run.summary["scenario"], "split": one.board.split, "metrics": units,
+        "delta": one.board.delta.words(next(iter(one.board.bases.values())).title), "methods": methods,
+        "reruns": reruns, "order": asdict(one.order) if one.order else None, "order_note": one.order_note,
+        "power": one.power, "pairs": pairs, "published": _beside(one), "notes": list(one.notes),
+    }  # fmt: skip
+
+
+def _beside(one: Stability) -> dict[str, Any] | None:
+    if one.beside is None:
+        return None
+    b = one.beside
+    methods = [
+        {"method": _label(method), "measured": one.noise[method].delta.cell.value,
+         "measured_std": one.noise[method].std.value, "published": float(printed)}
+        for method, printed in b.rows
+    ]  # fmt: skip
+    correlation = asdict(b.correlation) if b.correlation else None
+    return {"table": b.published.name, "column": b.column, "methods": methods, "correlation": correlation,
+            "unlike": list(b.unlike), "notes": list(b.notes)}  # fmt: skip
+
+
+def _moves(moves: Moves) -> dict[str, Any]:
+    return asdict(moves) | {"within_seeds": moves.within_seeds}
+
+
+def _keyed(by_seed: dict[int, float]) -> dict[str, float]:
+    return {str(seed): value for seed, value in by_seed.items() if math.isfinite(value)}

@@ -9,7 +9,7 @@ import math
 from collections.abc import Collection as Container
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ..errors import FmtlbenchError, UsageError, nearest
 from ..metrics import MetricError, delta_m
@@ -18,7 +18,7 @@ from .collect import Collection, RunRecord
 from .intervals import corrected, interval_method, mean_interval, mean_p
 from .labels import counted
 from .settings import choose_runs
-from .table import Cell
+from .table import Cell, mean_cell
 
 COLUMNS, CLIENTS = "columns", "clients"
 OVER = {COLUMNS: "columns (a dataset's task, the mean over its clients)", CLIENTS: "(client, task) pairs"}
@@ -45,6 +45,7 @@ class Unit(NamedTuple):
         return "/".join(self)
 
 
+K = TypeVar("K", Score, Unit)
 Scores = Mapping[Score, float]  # NaN: missing
 Units = Mapping[Unit, float]
 
@@ -85,6 +86,19 @@ class Delta:
         directions = {unit: up[unit.task, unit.metric] for unit in ours}
         weights = {unit: self.weights.get(unit.task, 1.0) for unit in ours}
         return delta_m(ours, theirs, directions, weights)
+
+    def by_client(self, ours: Scores, theirs: Scores, up: Mapping[tuple[str, str], bool]) -> dict[str, float]:
+        """Δm in percent of every client over its own tasks, against the same client of the reference.
+
+        Raises:
+            MetricError: A score that is missing, or a reference of zero.
+        """
+        rule = replace(self, over=CLIENTS)
+        clients: dict[str, tuple[dict[Unit, float], dict[Unit, float]]] = {}
+        for side, scores in enumerate((ours, theirs)):
+            for unit, value in rule.units(scores).items():
+                clients.setdefault(unit.place, ({}, {}))[side][unit] = value
+        return {client: rule.change(*sides, up) for client, sides in clients.items() if sides[0]}
 
     def words(self, base: str) -> str:
         """What Δm means here, for the notes of a table or figure."""
@@ -208,8 +222,8 @@ def _alike(run: RunRecord) -> tuple:
     return run.setting, run.data_key, run.summary["seed"]
 
 
-def mean_units(seeds: Iterable[Units]) -> dict[Unit, float]:
-    """The mean over seeds, of the units that all of them have."""
+def mean_units(seeds: Iterable[Mapping[K, float]]) -> dict[K, float]:
+    """The mean over seeds, of the units (or scores) that all of them have."""
     seeds = list(seeds)
     shared = [unit for unit in seeds[0] if all(unit in other for other in seeds)]
     return {unit: math.fsum(other[unit] for other in seeds) / len(seeds) for unit in shared}
@@ -233,26 +247,14 @@ def gain(
 
     A named reference may be of another scenario: units it does not have are left out, which the cell's note says.
     """
-    notes = []
-    paired = sorted(set(method) & set(base))
-    if delta.reference is not None and len(paired) < len(method):
-        paired = []  # half in pairs and half not would be two kinds of numbers
-    if paired:
-        left_out = sorted(set(method) - set(base))
-        if left_out:
-            notes.append(f"Δm over seeds {_list(paired)} only: {title} has no run of seed {_list(left_out)}")
-        pairs = [(method[seed], base[seed]) for seed in paired]
-    else:  # still a comparison, but without pairs there is nothing to resample
-        notes.append(f"Δm against the mean of {title} over seed {_list(sorted(base))}: no pairs of seeds")
-        pairs = [(method[seed], mean_units(base.values())) for seed in sorted(method)]
+    paired, pairs, notes = _pair_up(method, base, title, delta)
     if delta.reference is not None:
         pairs, strange = _shared(pairs)
         if not pairs[0][0]:
             return Gain(Cell(note=f"no Δm: {title} has none of these columns"))
         if strange:
             notes.append(f"Δm without {_list(sorted(strange))}, which {title} does not have")
-    lost = {unit for ours, theirs in pairs for unit in ours if math.isnan(ours[unit] + theirs.get(unit, math.nan))}
-    if lost:
+    if lost := _lost(pairs):
         return Gain(Cell(note=f"no Δm, which needs every score: {_list(sorted(map(str, lost)))} missing"))
     try:
         values = [delta.change(ours, theirs, up) for ours, theirs in pairs]
@@ -263,11 +265,88 @@ def gain(
     return Gain(cell, dict(zip(paired, values)))
 
 
+def _pair_up(
+    method: Mapping[int, Mapping[K, float]], base: Mapping[int, Mapping[K, float]], title: str, delta: Delta
+) -> tuple[list[int], list[tuple[Mapping[K, float], Mapping[K, float]]], list[str]]:
+    """(the seeds that both have, what is compared with what, notes); no seeds: each with the mean over the base's."""
+    paired = sorted(set(method) & set(base))
+    if delta.reference is not None and len(paired) < len(method):
+        paired = []  # half in pairs and half not would be two kinds of numbers
+    if not paired:  # still a comparison, but without pairs there is nothing to resample
+        note = f"Δm against the mean of {title} over seed {_list(sorted(base))}: no pairs of seeds"
+        return [], [(method[seed], mean_units(base.values())) for seed in sorted(method)], [note]
+    left_out = sorted(set(method) - set(base))
+    note = f"Δm over seeds {_list(paired)} only: {title} has no run of seed {_list(left_out)}"
+    return paired, [(method[seed], base[seed]) for seed in paired], [note] if left_out else []
+
+
+def _lost(pairs: Iterable[tuple[Mapping[K, float], Mapping[K, float]]]) -> set[K]:
+    """What one of two sides does not have."""
+    return {at for ours, theirs in pairs for at in ours if math.isnan(ours[at] + theirs.get(at, math.nan))}
+
+
 def _shared(pairs: list[tuple[Units, Units]]) -> tuple[list[tuple[Units, Units]], set[str]]:
     """The pairs with the units that both sides of all have, and the method's units that were left out."""
     common = set.intersection(*(set(side) for pair in pairs for side in pair))
     strange = {str(unit) for ours, _ in pairs for unit in ours if unit not in common}
     return [tuple({u: v for u, v in side.items() if u in common} for side in pair) for pair in pairs], strange
+
+
+# -- over clients ------------------------------------------------------------------------------------------------------
+
+
+class Fairness(NamedTuple):
+    """How a method's Δm is spread over the clients, each client's being the mean over its seeds."""
+
+    worst: Cell  # the lowest; its note says whose it is
+    decile: Cell  # the mean of the lowest tenth of the clients, at least one
+    spread: Cell  # the standard deviation over clients (n - 1)
+
+    @staticmethod
+    def words(base: str) -> str:
+        """What the three mean, for the notes of a table."""
+        return (
+            "worst client: the lowest Δm of a client, which is the mean relative change over its own tasks against the "
+            f"same client of {base}, mean over seeds; bottom 10 %: the mean of the lowest tenth of clients, at least "
+            "one; spread: the standard deviation of clients' Δm (n - 1)"
+        )
+
+
+def fairness(
+    method: Mapping[int, Scores], base: Mapping[int, Scores], up: Mapping[tuple[str, str], bool], title: str,
+    delta: Delta,
+) -> Fairness:  # fmt: skip
+    """The Δm of a method's clients, each against the same client of the base called `title`, seed by seed.
+
+    Clients that the base does not have, or has with other tasks, leave nothing to compare: the cells say so.
+    """
+    _, pairs, notes = _pair_up(method, base, title, delta)
+    strange = {at.client for ours, theirs in pairs for at in ours if at not in theirs}
+    if strange:
+        return Fairness(*[Cell(note=f"no Δm of clients: {title} does not have {_few(sorted(strange))} as here")] * 3)
+    if lost := _lost(pairs):
+        names = sorted(f"{at.client}/{at.task}/{at.metric}" for at in lost)
+        return Fairness(*[Cell(note=f"no Δm of clients, which needs every score: {_list(names)} missing")] * 3)
+    try:
+        seeds = [delta.by_client(ours, theirs, up) for ours, theirs in pairs]
+    except MetricError as error:
+        return Fairness(*[Cell(note=f"no {error}")] * 3)
+    clients = {client: math.fsum(of[client] for of in seeds) / len(seeds) for client in seeds[0]}
+    ranked = sorted(clients.values())
+    tenth = ranked[: max(1, len(ranked) // 10)]
+    whose = _few(client for client, value in clients.items() if value == ranked[0])
+    worst = Cell(ranked[0], n=len(seeds), note="; ".join([f"worst client: {whose}", *notes]))
+    spread = mean_cell(ranked).std
+    alone = "no spread: there is one client" if spread is None else ""
+    return Fairness(worst, Cell(math.fsum(tenth) / len(tenth), n=len(seeds)), Cell(spread, n=len(seeds), note=alone))
+
+
+def _few(names: Iterable[str], most: int = 3) -> str:
+    names = list(names)
+    return _list(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+# -- what differs ------------------------------------------------------------------------------------------------------
 
 
 def mark_differences(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,7 +11,7 @@ from ..bench.absent import REFUSED, Absence
 from ..errors import UsageError, unknown
 from ..tasks import TASKS
 from .collect import Collection, RunRecord
-from .delta import Delta, Gain, Score, Units, gain, mark_differences, primary_scores
+from .delta import Delta, Fairness, Gain, Score, Scores, Units, fairness, gain, mark_differences, primary_scores
 from .labels import dataset_name, zoo_rank
 from .settings import by_setting, describe, distinguishing, listed
 from .table import Cell, Column, Row, Table, mean_cell
@@ -24,6 +24,11 @@ SPREADS = ("seeds", "clients")
 # The papers' order: SemSeg, Parts, Sal, Normals, Edge on PASCAL-Context; SemSeg, Depth, Normals, Edge on NYUD-v2.
 TASK_ORDER = ("semseg", "human_parts", "sal", "depth", "normals", "edge")
 NULL = "NULL"  # the papers' word where a method makes no sense
+FAIRNESS = (
+    Column("worst_client", "worst client", higher_is_better=True),
+    Column("bottom_decile", "bottom 10 %", higher_is_better=True),
+    Column("client_spread", "spread"),  # not compared: that of the reference is 0 whatever it does
+)
 
 
 def leaderboards(
@@ -33,16 +38,18 @@ def leaderboards(
     delta: Delta | None = None,
     sort: str = "zoo",
     spread: str = "seeds",
+    fair: bool = False,
 ) -> list[Table]:
     """The tables of all settings, in the order of scenario, preset and rounds.
 
     Args:
         collection: What `collect` returned, or `merge_settings` for rows of several settings in a table.
         scenario: Only this one.
-        split: "global" or "personal" test images.
+        split: Which test images, such as "global" or "personal".
         delta: Which Δm; by default over columns, against the local runs of the same setting.
         sort: "zoo" (the papers' order), "delta" (best Δm first), "name", or a column's key (best first).
         spread: What ± is over: "seeds" or "clients".
+        fair: With columns of the worst client, the worst tenth of clients and the spread over clients.
 
     Raises:
         UsageError: A scenario, split, baseline or column that no run has.
@@ -70,7 +77,7 @@ def leaderboards(
     for (name, part, here), words in zip(settings, told):
         problems = [str(p) for p in collection.problems if p.scenario == name and not p.absence]
         absences = [(label, a) for label, a in collection.absences if a.setting == here[0].setting]
-        made = _Board(part, here, collection.heads, split, delta, spread)
+        made = _Board(part, here, collection.heads, split, delta, spread, fair)
         tables.append(made.table(words, problems, absences))
     _check_sort(sort, tables)
     return [_sorted(table, sort).marked() for table in tables]
@@ -83,9 +90,11 @@ class _Board:
     """One table in the making."""
 
     def __init__(
-        self, part: pd.DataFrame, runs: list[RunRecord], heads: tuple[str, ...], split: str, delta: Delta, spread: str
-    ) -> None:
+        self, part: pd.DataFrame, runs: list[RunRecord], heads: tuple[str, ...], split: str, delta: Delta, spread: str,
+        fair: bool,
+    ) -> None:  # fmt: skip
         self.runs, self.heads, self.split, self.delta, self.spread = runs, heads, split, delta, spread
+        self.fair = FAIRNESS if fair else ()
         self.scores, self.up = _scores(part, runs)
         self.columns = _columns(part, runs)
         self.units = {
@@ -103,11 +112,13 @@ class _Board:
         rows = []
         for method in sorted(self.scores.keys() | absent.keys(), key=_zoo):
             if method not in self.scores:
-                rows.append(_absent_row(method[1][0], absent[method], len(self.columns) + 1))
+                rows.append(_absent_row(method[1][0], absent[method], len(self.columns) + 1 + len(self.fair)))
                 continue
             cells = [self._cell(method, column) for column in self.columns]
-            rows.append(Row(method[1], (*cells, gains[method], Cell(float(len(self.scores[method]))))))
-        columns = (*self.columns, Column("delta_m", "Δm %", "", "", 2, True), Column("seeds", "seeds", digits=0))
+            fair = self._fairness(method) if self.fair else ()
+            rows.append(Row(method[1], (*cells, gains[method], *fair, Cell(float(len(self.scores[method]))))))
+        delta_m, seeds = Column("delta_m", "Δm %", "", "", 2, True), Column("seeds", "seeds", digits=0)
+        columns = (*self.columns, delta_m, *self.fair, seeds)
         notes = [*self._notes(), *tests, *_missing(self.scores, absent)]
         table_key = self.runs[0].table[-1].removeprefix("older-")[:8]
         name = f"{self.runs[0].table[0]}-{first['preset']}-{first['data']}-{self.split}-{table_key}"
@@ -143,24 +154,32 @@ class _Board:
         own = {base.method for base in self.bases.values() if base.method is not None}
         return mark_differences(gains, own, "its reference" if len(own) > 1 else next(iter(self.bases.values())).title)
 
+    def _fairness(self, method: Method) -> Fairness:
+        base = self.bases[method]
+        if base.scores is None:
+            return Fairness(*[Cell(note=f"no Δm: no {self.delta.baseline} run in this setting")] * 3)
+        if method == base.method:
+            return Fairness(*[Cell(0.0, n=len(self.scores[method]))] * 3)
+        return fairness(self.scores[method], base.scores, self.up, base.title, self.delta)
+
     def _find_bases(self) -> dict[Method, _Base]:
         """What each row is compared with: the named reference, or the baseline among the rows of its own setting."""
         reference = self.delta.reference
         if reference is not None:
             names = {run.name for run in reference.runs.values()}
             mine = next(((run.summary["algorithm"], run.row) for run in self.runs if run.name in names), None)
-            units = {
-                seed: self.delta.units(primary_scores(run.summary["scores"], self.split)[0])
-                for seed, run in reference.runs.items()
+            scores = {
+                seed: primary_scores(run.summary["scores"], self.split)[0] for seed, run in reference.runs.items()
             }
-            return dict.fromkeys(self.scores, _Base(mine, units, reference.title))
+            units = {seed: self.delta.units(of_seed) for seed, of_seed in scores.items()}
+            return dict.fromkeys(self.scores, _Base(mine, scores, units, reference.title))
         found = {}
         for method in self.scores:
             alike = [m for m in sorted(self.scores, key=_zoo) if m[1][1:] == method[1][1:]]
             base = _baseline(alike, self.delta.baseline)
-            found[method] = (
-                _Base(base, self.units[base], base[1][0]) if base else _Base(None, None, self.delta.baseline)
-            )
+            found[method] = _Base(None, None, None, self.delta.baseline)
+            if base:
+                found[method] = _Base(base, self.scores[base], self.units[base], base[1][0])
         return found
 
     def _notes(self) -> list[str]:
@@ -170,13 +189,15 @@ class _Board:
         if titles:
             same = " of the same setting" if len(self.heads) > 1 and self.delta.reference is None else ""
             notes.append(self.delta.words(f"{listed(titles)}{same}"))
+            notes += [Fairness.words(listed(titles))] if self.fair else []
         return notes
 
 
 class _Base(NamedTuple):
-    """What a row's Δm is against; `units` None: nothing."""
+    """What a row's Δm is against; `scores` and `units` None: nothing."""
 
     method: Method | None  # its own row, where it has one in this table
+    scores: Mapping[int, Scores] | None
     units: dict[int, Units] | None
     title: str
 

@@ -48,8 +48,9 @@ class FederationConfig:
     rounds: int = limits(low=1)
     participation: float = limits(1.0, above=0, high=1, doc="share of the clients in each round, sampled by seed")
     # decoders: one by one, also across tasks, while heads stay home (FedHCA²). models: all decoders of a client as one
-    # row, with the heads where all clients have the same dataset and tasks (FMTL-Bench's whole models).
-    exchange: Literal["decoders", "models"] = "decoders"
+    # row, with the heads where all clients have the same dataset and tasks (FMTL-Bench's whole models). Where nobody
+    # says it, the scenario's paper does: `resolve` fills it in.
+    exchange: Literal["decoders", "models"] | None = None
     # home: BatchNorm's running means and variances stay with the client (FedHCA², FMTL-Bench). travel: those of the
     # parts that travel are sent, aggregated and installed like parameters (MaT-FL's code).
     statistics: Literal["home", "travel"] = "home"
@@ -182,7 +183,7 @@ class RunConfig:
     def from_file(cls, path: Path) -> RunConfig:
         """Read back what `dump` wrote."""
         data, origins = load_yaml(path)
-        return build(cls, data, origins)
+        return build(cls, data, origins)._with_exchange()
 
     def dump(self) -> str:
         """The whole config as YAML, every default written out."""
@@ -195,6 +196,11 @@ class RunConfig:
     def setting(self) -> Setting:
         """Everything but method and seed: runs with equal ones may stand in one table."""
         return Setting.of(plain(self))
+
+    def _with_exchange(self) -> RunConfig:
+        """What the clients exchange: as said, else as the scenario's paper has it."""
+        exchange = self.federation.exchange or self.scenario.exchange
+        return dataclasses.replace(self, federation=dataclasses.replace(self.federation, exchange=exchange))
 
     @property
     def heads_travel(self) -> bool:
@@ -299,7 +305,7 @@ def _put_together(
 
 def _check(tree: Mapping[str, Any], origins: Mapping[str, str]) -> RunConfig:
     """Build the config and check all that no method decides."""
-    config = build(RunConfig, tree, origins)
+    config = build(RunConfig, tree, origins)._with_exchange()
     config = dataclasses.replace(config, model=resolved(config.model))
     check_scenario(config.scenario, origins, "scenario")
     _cross_check(config, origins)

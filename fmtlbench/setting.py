@@ -19,6 +19,7 @@ from .errors import unknown
 # Paths of a config; each stands for everything below it.
 NEUTRAL = (
     "checkpoint_every", "algorithm.file", "scenario.description", "scenario.paper", "data.workers", "model.weights",
+    "scenario.exchange",  # federation.exchange is what held
 )  # fmt: skip
 OWN = ("algorithm", "seed")
 # They decide numbers, but no paper's setting describes them.

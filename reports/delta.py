@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ..errors import FmtlbenchError, UsageError, nearest
 from ..metrics import MetricError, delta_m
@@ -44,6 +44,8 @@ class Unit(NamedTuple):
         return "/".join(self)
 
 
+K = TypeVar("K", Score, Unit)
+T = TypeVar("T")
 Scores = Mapping[Score, float]  # NaN: missing
 Units = Mapping[Unit, float]
 
@@ -85,6 +87,19 @@ class Delta:
         directions = {unit: up[unit.task, unit.metric] for unit in ours}
         weights = {unit: self.weights.get(unit.task, 1.0) for unit in ours}
         return delta_m(ours, theirs, directions, weights)
+
+    def by_client(self, ours: Scores, theirs: Scores, up: Mapping[tuple[str, str], bool]) -> dict[str, float]:
+        """Δm in percent of every client over its own tasks, against the same client of the reference.
+
+        Raises:
+            MetricError: A score that is missing, or a reference of zero.
+        """
+        rule = replace(self, over=CLIENTS)
+        clients: dict[str, tuple[dict[Unit, float], dict[Unit, float]]] = {}
+        for side, scores in enumerate((ours, theirs)):
+            for unit, value in rule.units(scores).items():
+                clients.setdefault(unit.place, ({}, {}))[side][unit] = value
+        return {client: rule.change(*sides, up) for client, sides in clients.items() if sides[0]}
 
     def words(self, base: str) -> str:
         """Say what Δm means here, for the notes of a table or figure."""
@@ -144,7 +159,7 @@ def primary_scores(records: Iterable[Mapping[str, Any]], split: str) -> tuple[di
     return scores, up
 
 
-def pair_seeds(seeds: Iterable[int], base: Mapping[int, Units], named: bool) -> dict[int, Units]:
+def pair_seeds(seeds: Iterable[int], base: Mapping[int, T], named: bool) -> dict[int, T]:
     """Give each of a method's seeds what it is compared with: the same seed's units, or the mean over the base's seeds.
 
     Without a pair, a seed is left out if others have one. Of a named reference all seeds are paired or none: half in
@@ -158,8 +173,8 @@ def pair_seeds(seeds: Iterable[int], base: Mapping[int, Units], named: bool) -> 
     return dict.fromkeys(seeds, mean)
 
 
-def mean_units(seeds: Iterable[Units]) -> dict[Unit, float]:
-    """Average over seeds the units that all of them have."""
+def mean_units(seeds: Iterable[Mapping[K, float]]) -> dict[K, float]:
+    """Average over seeds the units (or scores) that all of them have."""
     seeds = list(seeds)
     shared = [unit for unit in seeds[0] if all(unit in other for other in seeds)]
     return {unit: math.fsum(other[unit] for other in seeds) / len(seeds) for unit in shared}
@@ -267,23 +282,14 @@ def gain(
 
     A named reference may be of another scenario: units it does not have are left out, which the cell's note says.
     """
-    notes = []
-    against = pair_seeds(method, base, delta.reference is not None)
-    paired = [seed for seed in against if against[seed] is base.get(seed)]
-    left_out = sorted(set(method) - set(against))
-    if left_out:
-        notes.append(f"Δm over seeds {_list(against)} only: {title} has no run of seed {_list(left_out)}")
-    if not paired:  # still a comparison, but without pairs there is nothing to resample
-        notes.append(f"Δm against the mean of {title} over seed {_list(sorted(base))}: no pairs of seeds")
-    pairs = [(method[seed], theirs) for seed, theirs in against.items()]
+    paired, pairs, notes = pair_up(method, base, title, delta)
     if delta.reference is not None:
         pairs, strange = _shared(pairs)
         if not pairs[0][0]:
             return Gain(Cell(note=f"no Δm: {title} has none of these columns"))
         if strange:
             notes.append(f"Δm without {_list(sorted(strange))}, which {title} does not have")
-    lost = {unit for ours, theirs in pairs for unit in ours if math.isnan(ours[unit] + theirs.get(unit, math.nan))}
-    if lost:
+    if lost := find_lost(pairs):
         return Gain(Cell(note=f"no Δm, which needs every score: {_list(sorted(map(str, lost)))} missing"))
     try:
         values = [delta.change(ours, theirs, up) for ours, theirs in pairs]
@@ -292,6 +298,26 @@ def gain(
     interval = mean_interval(values) if paired else None
     cell = Cell(math.fsum(values) / len(values), n=len(values), interval=interval, note="; ".join(notes))
     return Gain(cell, dict(zip(paired, values)))
+
+
+def pair_up(
+    method: Mapping[int, T], base: Mapping[int, T], title: str, delta: Delta
+) -> tuple[list[int], list[tuple[T, T]], list[str]]:
+    """Put a method's seeds beside what they are compared with; return the paired seeds, both sides, and notes."""
+    notes = []
+    against = pair_seeds(method, base, delta.reference is not None)
+    paired = [seed for seed in against if against[seed] is base.get(seed)]
+    left_out = sorted(set(method) - set(against))
+    if left_out:
+        notes.append(f"Δm over seeds {_list(against)} only: {title} has no run of seed {_list(left_out)}")
+    if not paired:  # still a comparison, but without pairs there is nothing to resample
+        notes.append(f"Δm against the mean of {title} over seed {_list(sorted(base))}: no pairs of seeds")
+    return paired, [(method[seed], theirs) for seed, theirs in against.items()], notes
+
+
+def find_lost(pairs: Iterable[tuple[Mapping[K, float], Mapping[K, float]]]) -> set[K]:
+    """Find what one of two sides does not have."""
+    return {at for ours, theirs in pairs for at in ours if math.isnan(ours[at] + theirs.get(at, math.nan))}
 
 
 def _shared(pairs: list[tuple[Units, Units]]) -> tuple[list[tuple[Units, Units]], set[str]]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..errors import UsageError
 from .collect import RunRecord
-from .delta import Delta, Gain, Score, Units, gain, mark_differences, primary_scores
+from .delta import Delta, Gain, Score, Scores, Units, gain, mark_differences, primary_scores
 from .labels import zoo_rank
 from .settings import listed
 from .table import Cell
@@ -22,6 +22,7 @@ class Base(NamedTuple):
     method: Method | None  # its own row, where it has one in this table
     units: dict[int, Units] | None
     title: str
+    scores: dict[int, Scores] | None = None  # what the units are made of
 
 
 def method_of(run: RunRecord) -> Method:
@@ -61,16 +62,16 @@ class Gains:
         if reference is not None:
             names = {run.name for run in reference.runs.values()}
             mine = next((method_of(run) for run in self.runs if run.name in names), None)
-            units = {
-                seed: self.delta.units(primary_scores(run.summary["scores"], self.split)[0])
-                for seed, run in reference.runs.items()
-            }
-            return dict.fromkeys(self.scores, Base(mine, units, reference.title))
+            scores = {s: primary_scores(run.summary["scores"], self.split)[0] for s, run in reference.runs.items()}
+            units = {seed: self.delta.units(of_seed) for seed, of_seed in scores.items()}
+            return dict.fromkeys(self.scores, Base(mine, units, reference.title, scores))
         found = {}
         for method in self.scores:
             alike = [m for m in self.methods if m[1][1:] == method[1][1:]]
             base = find_baseline(alike, self.delta.baseline)
-            found[method] = Base(base, self.units[base], base[1][0]) if base else Base(None, None, self.delta.baseline)
+            found[method] = Base(None, None, self.delta.baseline)
+            if base:
+                found[method] = Base(base, self.units[base], base[1][0], self.scores[base])
         return found
 
     def _compute(self) -> dict[Method, Gain]:

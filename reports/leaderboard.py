@@ -12,6 +12,7 @@ from ..errors import UsageError, unknown
 from ..tasks import TASKS
 from .collect import Collection, RunRecord
 from .delta import Delta, Score, Scores
+from .fairness import COLUMNS, Fairness, fairness
 from .gains import Gains, Method, zoo_order
 from .labels import dataset_name
 from .settings import by_setting, describe, distinguishing, listed, table_name, table_scenarios
@@ -34,25 +35,27 @@ def leaderboards(
     delta: Delta | None = None,
     sort: str = "zoo",
     spread: str = "seeds",
+    fair: bool = False,
 ) -> list[Table]:
     """The tables of all settings, in the order of scenario, preset and rounds.
 
     Args:
         collection: What `collect` returned, or `merge_settings` for rows of several settings in a table.
         scenario: Only this one.
-        split: "global" or "personal" test images.
+        split: Which test images, such as "global" or "personal".
         delta: Which Δm; by default over columns, against the local runs of the same setting.
         sort: "zoo" (the papers' order), "delta" (best Δm first), "name", or a column's key (best first).
         spread: What ± is over: "seeds" or "clients".
+        fair: With columns of the worst client, the worst tenth of clients and the spread over clients.
 
     Raises:
         UsageError: A scenario, split, baseline or column that no run has.
         FmtlbenchError: Two runs that claim the same place in a table.
     """
-    found = boards(collection, scenario, split, delta or Delta())
-    tables = [_table(board, collection, spread) for board in found]
     if spread not in SPREADS:
         raise unknown("spread", spread, SPREADS, "--spread")
+    found = boards(collection, scenario, split, delta or Delta())
+    tables = [_table(board, collection, spread, fair) for board in found]
     _check_sort(sort, tables)
     return [_sorted(table, sort).marked() for table in tables]
 
@@ -96,7 +99,8 @@ def boards(collection: Collection, scenario: str | None, split: str, delta: Delt
     return [Board(part, here, split, delta, words) for (_, part, here), words in zip(settings, told)]
 
 
-def _table(board: Board, collection: Collection, spread: str) -> Table:
+def _table(board: Board, collection: Collection, spread: str, fair: bool) -> Table:
+    more = COLUMNS if fair else ()
     here = {run.setting: run for run in board.runs}
     scenarios = {run.summary["scenario"] for run in board.runs}
     absent: dict[Method, list[Absence]] = {}
@@ -107,18 +111,31 @@ def _table(board: Board, collection: Collection, spread: str) -> Table:
     rows = []
     for method in sorted(board.scores.keys() | absent.keys(), key=zoo_order):
         if method not in board.scores:
-            rows.append(_absent_row(method[1], absent[method], len(board.columns) + 1))
+            rows.append(_absent_row(method[1], absent[method], len(board.columns) + 1 + len(more)))
             continue
         seeds = board.scores[method]
         cells = [_cell(seeds, board.members[column.key], spread) for column in board.columns]
-        rows.append(Row(method[1], (*cells, board.cells[method], Cell(float(len(seeds))))))
-    columns = (*board.columns, Column("delta_m", "Δm %", "", "", 2, True), Column("seeds", "seeds", digits=0))
+        over_clients = _fairness(board, method) if fair else ()
+        rows.append(Row(method[1], (*cells, board.cells[method], *over_clients, Cell(float(len(seeds))))))
+    columns = (*board.columns, Column("delta_m", "Δm %", "", "", 2, True), *more, Column("seeds", "seeds", digits=0))
     clients = "± over clients: of their means over seeds (n - 1); a column of one client has none"
     notes = [clients] if spread == "clients" else []
-    notes += [*board.notes(len(collection.heads) > 1), *_missing(board.scores, absent)]
+    notes += board.notes(len(collection.heads) > 1)
+    titles = {base.title for base in board.bases.values() if base.units is not None}
+    notes += [Fairness.words(listed(titles))] if fair and titles else []
+    notes += _missing(board.scores, absent)
     notes += [str(p) for p in collection.problems if p.scenario in scenarios and not p.absence]
     caption = describe(board.runs, board.words, spread)
     return Table(board.name, board.title, caption, collection.heads, columns, tuple(rows), tuple(notes))
+
+
+def _fairness(board: Board, method: Method) -> Fairness:
+    base, seeds = board.bases[method], board.scores[method]
+    if base.scores is None:
+        return Fairness(*[Cell(note=f"no Δm: no {board.delta.baseline} run in this setting")] * 3)
+    if method == base.method:
+        return Fairness(*[Cell(0.0, n=len(seeds))] * 3)
+    return fairness(seeds, base.scores, board.up, base.title, board.delta)
 
 
 def _cell(seeds: Mapping[int, Scores], members: Sequence[Score], spread: str) -> Cell:

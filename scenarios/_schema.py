@@ -43,6 +43,8 @@ class Scenario:
     clients: tuple[Group, ...]
     partition: Partition = Partition()
     evaluation: tuple[Literal["global", "personal"], ...] = ("global",)
+    # What the paper's clients exchange, unless federation.exchange says otherwise: decoders one by one, or models.
+    exchange: Literal["decoders", "models"] = "decoders"
     parameters: dict[str, Any] = field(default_factory=dict)  # name → number: what the file left open, as it was set
 
     def parties(self) -> tuple[ClientSpec, ...]:

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from fmtlbench.config import RunConfig, parse_overrides, resolve
-from fmtlbench.errors import UsageError
+from fmtlbench.errors import RefusedError, UsageError
 
 
 def configure(*assignments, algo="fedavg", scenario="st_mt_1", **given):
@@ -278,6 +278,40 @@ def test_dump_reads_back_to_the_same_config(tmp_path, changes):
     config = configure(*changes)
     file = tmp_path / "config.yaml"
     file.write_text(config.dump(), encoding="utf-8")
+    again = RunConfig.from_file(file)
+    assert again == config and again.hash() == config.hash()
+
+
+# -- what clients exchange -------------------------------------------------------------------------------------------
+
+
+def test_the_scenario_says_what_is_exchanged_unless_the_user_does():
+    config = resolve("fedrep", "niid6_ubcdmt")
+    assert config.federation.exchange == "models" and "exchange: models" in config.dump()
+    assert configure().federation.exchange == "decoders"
+    for key in ("federation.exchange", "scenario.exchange"):
+        assert configure(f"{key}=models", algo="local").federation.exchange == "models"
+    with pytest.raises(UsageError, match="expected one of decoders, models, got 'model'"):
+        configure("federation.exchange=model")
+
+
+def test_whole_models_of_unlike_clients_are_the_papers_null_with_any_preset():
+    for preset in ("nano", "paper", "fmtl-bench"):
+        with pytest.raises(RefusedError, match=r"with 2 and 4 tasks .* NULL.*algo.shared=encoder"):
+            resolve("fedavg", "niid6_ubcdmt", preset)
+        resolve("fedavg", "niid6_ubcdmt", preset, overrides={"federation.exchange": "decoders"})
+        resolve("fedavg", "niid6_ubcdmt", preset, overrides={"algo.shared": "encoder"})
+
+
+@pytest.mark.parametrize("lost", [(), ("federation",)])
+def test_configs_of_older_runs_read_as_what_they_were(tmp_path, lost):
+    """Before scenarios said what is exchanged, and before anything but decoders could be."""
+    config = resolve("fedavg", "st_mt_1")
+    tree = yaml.safe_load(config.dump())
+    for section in ("scenario", *lost):
+        del tree[section]["exchange"]
+    file = tmp_path / "config.yaml"
+    file.write_text(yaml.safe_dump(tree))
     again = RunConfig.from_file(file)
     assert again == config and again.hash() == config.hash()
 

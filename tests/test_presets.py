@@ -15,7 +15,7 @@ PRESETS = sorted(preset_files())
 PAPERS = {"paper", "fmtl-bench", "mat-fl"}
 # What decides a number in every run; what only one schedule, network or optimiser reads is not in the list.
 NAMED = {
-    "federation": {"rounds", "participation", "exchange"},
+    "federation": {"rounds", "participation"},
     "data": {"source", "size"},
     "model": {"architecture", "backbone", "pretrained", "drop_path", "init"},
     "train": {
@@ -49,6 +49,13 @@ def test_a_papers_values_are_written_out(name):
     assert config.data.source == "real" and config.model.pretrained and config.federation.rounds == 100
     weights = {"semseg": 1, "human_parts": 2, "sal": 5, "normals": 10, "edge": 50, "depth": 1}
     assert config.train.loss_weights == (dict.fromkeys(weights, 1) if name == "mat-fl" else weights)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_what_clients_exchange_is_the_scenarios_and_no_presets(name):
+    assert "exchange" not in read_preset(name)[0]["federation"]
+    found = {scenario: resolve("local", scenario, name).federation.exchange for scenario in ("st_mt_1", "iid1_sdmt")}
+    assert found == {"st_mt_1": "decoders", "iid1_sdmt": "models"}
 
 
 @pytest.mark.parametrize("name", PRESETS)

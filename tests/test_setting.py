@@ -33,6 +33,14 @@ def test_every_axis_of_a_resolved_setting_has_a_value():
     assert found.value("size") == {"pascal": [64, 64], "nyud": [64, 64]}
 
 
+def test_what_is_exchanged_counts_and_not_who_said_so():
+    scenario, flag = (setting(**{f"{section}.exchange": "models"}) for section in ("scenario", "federation"))
+    assert scenario == flag and scenario.key == flag.key and flag.value("exchange") == "models"
+    back = setting(**{"scenario.exchange": "models", "federation.exchange": "decoders"})
+    assert back == setting() and flag != setting()
+    assert flag.apart_from(["exchange"]) == setting().apart_from(["exchange"])
+
+
 def test_rows_may_differ_in_axes_and_in_nothing_else():
     md = setting(scenario="iid1_sdmt", **{"model.architecture": "md", "model.backbone": "resnet_nano"})
     tc = setting(scenario="iid1_sdmt", **{"model.architecture": "tc", "model.backbone": "resnet_nano"})

@@ -39,7 +39,8 @@ def show_scenario(args: argparse.Namespace) -> int:
     stem, tree, origins = read_scenario(args.name)
     declared = Parameters(stem, tree, origins).declared
     if args.json:
-        print(json.dumps({**plain(scenario), "parties": clients}, indent=2, ensure_ascii=False))
+        record = {**plain(scenario), "exchange": config.federation.exchange, "parties": clients}
+        print(json.dumps(record, indent=2, ensure_ascii=False))
         return 0
     from ._tables import print_records
 
@@ -47,7 +48,7 @@ def show_scenario(args: argparse.Namespace) -> int:
     how = scenario.partition.kind + (f" (alpha {scenario.partition.alpha:g})" if drawn else "")
     print(
         f"{scenario.paper} · partition: {how} · judged on: {', '.join(scenario.evaluation)} "
-        f"· images as in preset {args.preset}"
+        f"· exchange: {config.federation.exchange} · images as in preset {args.preset}"
     )
     for name, value in scenario.parameters.items():
         print(f"scenario.{name}={value} (default {declared[name].default}): {declared[name].doc}")

@@ -31,6 +31,7 @@ examples:
   fmtlbench leaderboard runs more-runs --split personal --sort delta
   fmtlbench leaderboard --rows algorithm,architecture,backbone --spread clients \\
       --reference algo=local,scenario=iid1_sdmt,architecture=md,backbone=resnet18
+  fmtlbench leaderboard --fairness --sort worst_client
   fmtlbench leaderboard --format html -o site          (pages for a browser; open site/index.html)
 """
 
@@ -56,6 +57,10 @@ def add(verbs) -> None:
     parser.add_argument(
         "--spread", choices=("seeds", "clients"), default="seeds", help="what ± is over; default: seeds"
     )
+    parser.add_argument(
+        "--fairness", action="store_true",
+        help="columns of the worst client's Δm, that of the worst tenth of clients, and the spread over clients",
+    )  # fmt: skip
     add_format(parser, (*STYLES, "html"))
     parser.set_defaults(func=main)
 
@@ -67,7 +72,8 @@ def main(args: argparse.Namespace) -> int:
 
     runs, chosen = every_run(args)
     delta = asked_delta(args, runs, args.baseline)
-    tables = leaderboards(merged(args, chosen), args.scenario, args.split or "global", delta, args.sort, args.spread)
+    split = args.split or "global"
+    tables = leaderboards(merged(args, chosen), args.scenario, split, delta, args.sort, args.spread, args.fairness)
     emit(tables, args)
     return 0
 
@@ -83,6 +89,8 @@ def _site(args: argparse.Namespace) -> int:
     splits = [args.split] if args.split else None
     runs, chosen = every_run(args)
     delta = asked_delta(args, runs, args.baseline)
-    index = write_site(merged(args, chosen), args.output, args.scenario, splits, delta, args.sort, args.spread)
+    index = write_site(
+        merged(args, chosen), args.output, args.scenario, splits, delta, args.sort, args.spread, fair=args.fairness
+    )
     print(f"written: {index}", file=sys.stderr)
     return 0

@@ -56,6 +56,7 @@ class Imported:
             f"{comments}description: {json.dumps(s['description'], ensure_ascii=False)}\n"
             f"paper: {json.dumps(s['paper'], ensure_ascii=False)}\nversion: 1\nclients:\n{clients}"
             f"partition: {_flow(s['partition'])}\nevaluation: [{', '.join(s['evaluation'])}]\n"
+            f"exchange: {s['exchange']}\n"
         )
 
 
@@ -86,12 +87,13 @@ def import_config(path: str | Path, algo: str | None = None, preset: str | None 
         "clients": groups,
         "partition": {"kind": partition_of(entries, groups)},
         "evaluation": ["global", "personal"] if bench else ["global"],
+        "exchange": "models" if bench else "decoders",
     }
     method, options = method_of(top, algo)
     values = options | overrides_of(top, entries, method, gpus)
     if bench:
         values |= network_of(top)
-    if method == "fedhca2" and preset == "fmtl-bench":
+    if method == "fedhca2":
         values["federation.exchange"] = "decoders"  # it never sends whole models
     seed = top.get("seed", "a whole number", 0, low=0)
     top.note_if_there(UNMAPPED_TOP)
@@ -131,7 +133,7 @@ def _flat(node: Any, path: str = "") -> dict[str, Any]:
 
 
 def _twin(scenario: Scenario) -> str | None:
-    """A built-in scenario with the same clients, partition and evaluation."""
+    """A built-in scenario with the same clients, partition, evaluation and exchange."""
     wanted = _essence(scenario)
     return next((name for name in scenario_files() if _essence(load_scenario(name)) == wanted), None)
 
@@ -140,7 +142,7 @@ def _essence(scenario: Scenario) -> tuple:
     clients = [(spec.dataset, tuple(sorted(spec.tasks)), spec.pool or "") for spec in scenario.parties()]
     if scenario.partition.kind != "linear":  # there the order decides the shares
         clients.sort()
-    return clients, scenario.partition, scenario.evaluation
+    return clients, scenario.partition, scenario.evaluation, scenario.exchange
 
 
 def _flow(value: Any) -> str:

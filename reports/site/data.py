@@ -97,6 +97,7 @@ def plan_site(
     delta: Delta | None = None,
     sort: str = "zoo",
     spread: str = "seeds",
+    fair: bool = False,
 ) -> Site:
     """The pages for these runs; the choices are those of `leaderboards`, and `splits` None means all.
 
@@ -112,7 +113,7 @@ def plan_site(
         splits = sorted(there, key=lambda s: (SPLITS.index(s) if s in SPLITS else len(SPLITS), s)) or SPLITS[:1]
     pages: list[Page] = []
     for split in splits:
-        tables = leaderboards(collection, scenario, split, delta, sort, spread)
+        tables = leaderboards(collection, scenario, split, delta, sort, spread, fair)
         settings = by_setting(primary[primary["split"] == split], collection.runs)
         for table, (_, _, runs) in zip(tables, settings, strict=True):
             pages.append(Page(slug(table.name, taken), split, table, runs))

@@ -33,6 +33,7 @@ def write_site(
     sort: str = "zoo",
     spread: str = "seeds",
     figures: bool = True,
+    fair: bool = False,
 ) -> Path:
     """Write the leaderboards as static pages into the folder `out`; a site that is there is replaced as a whole.
 
@@ -45,13 +46,14 @@ def write_site(
         sort: The order of rows to begin with, as for `leaderboards`.
         spread: What ± is over, as for `leaderboards`.
         figures: Draw them; they take most of the time.
+        fair: With columns about single clients, as for `leaderboards`.
 
     Returns:
         The index page.
     """
     out = Path(out).resolve()
     _refuse_strangers(out)
-    site = plan_site(collection, scenario, splits, delta, sort, spread)
+    site = plan_site(collection, scenario, splits, delta, sort, spread, fair)
     new = out.with_name(f".{out.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
         new.mkdir()

@@ -30,7 +30,7 @@ def test_a_refusal_is_stored_with_the_setting_of_the_runs_it_belongs_to(bench):
 
 def test_a_refused_variant_keeps_its_options(bench):
     scenario = "niid6_ubcdmt"
-    given = {"federation.exchange": "models", "train.batch_size": 4}
+    given = {"train.batch_size": 4}
     note_plan(bench.plan("fedprox[algo.mu=0.5],fedrep", scenario=scenario, overrides=given))
     (note,) = notes(bench).values()
     assert note["options"] == {"shared": "all", "weighting": "equal", "mu": 0.5}
@@ -39,10 +39,9 @@ def test_a_refused_variant_keeps_its_options(bench):
 
 
 def test_a_scenario_of_refusals_only_has_the_setting_of_its_local_runs(bench):
-    given = {"federation.exchange": "models"}
-    note_plan(bench.plan("fedavg", scenario="niid6_ubcdmt,iid1_sdmt", overrides=given, rounds=3))
+    note_plan(bench.plan("fedavg", scenario="niid6_ubcdmt,iid1_sdmt", rounds=3))
     (note,) = notes(bench).values()
-    wanted = resolve("local", "niid6_ubcdmt", overrides={**given, "federation.rounds": 3})
+    wanted = resolve("local", "niid6_ubcdmt", overrides={"federation.rounds": 3})
     assert (note["setting"], note["rounds"]) == (wanted.setting().key, 3)
 
 

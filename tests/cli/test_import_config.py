@@ -88,6 +88,9 @@ def test_an_fmtl_bench_config(bring):
     assert any("Model.dim_latent" in line for line in report["not mapped"])
     config = ran(report)
     assert (config.preset, config.model.backbone, config.federation.exchange) == ("fmtl-bench", "resnet18", "decoders")
+    assert scenario.exchange == "models"  # but for the method that the file implies, which never sends whole models
+    report = bring(BENCH, "--algo", "fedavg", "--force")[1]
+    assert ran(report).federation.exchange == "models" and "exchange" not in report["command"][0]
 
 
 @pytest.mark.parametrize("mu", [0.01, 0.001])

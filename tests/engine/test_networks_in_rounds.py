@@ -234,9 +234,11 @@ def test_edge_weight_by_dataset(scenario):
     assert task_specs(config, "pascal")["edge"].loss_options == {"positive": 0.95}
 
 
-@pytest.mark.parametrize("preset", ["fmtl-bench", "mat-fl"])
-def test_the_papers_presets_resolve(preset):
-    config = resolve("fedavg" if preset == "fmtl-bench" else "matfl", "st_nyud", preset=preset)
+@pytest.mark.parametrize(
+    ("method", "name", "preset"), [("fedavg", "niid2_sdst", "fmtl-bench"), ("matfl", "matfl_pascal_nyud9", "mat-fl")]
+)
+def test_the_papers_presets_resolve_on_their_scenarios(method, name, preset):
+    config = resolve(method, name, preset=preset)
     assert config.data.source == "real" and config.model.pretrained
     if preset == "fmtl-bench":
         assert (config.federation.exchange, config.train.tc) == ("models", "sequential")

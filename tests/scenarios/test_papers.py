@@ -58,6 +58,7 @@ def test_as_in_the_paper(name):
     assert clients(scenario) == wanted
     assert (scenario.partition.kind, scenario.partition.alpha) == (partition, None)
     assert scenario.evaluation == evaluation
+    assert (scenario.exchange, scenario.version) == (("models", 2) if "iid" in name else ("decoders", 1))
     paper = "MaT-FL" if "matfl" in name else "FMTL-Bench" if "iid" in name else "FedHCA²"
     assert scenario.paper.startswith(f"{paper} (")
 

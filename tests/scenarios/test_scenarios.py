@@ -76,6 +76,7 @@ def test_a_users_file(load, name):
         ("version: 3", "version: 3\npartition: {alpha: 1}", 4, ["partition.alpha", "dirichlet only", "this is equal"]),
         ("version: 3", "version: 3\npartition: {kind: dirichlet, alpha: 0}", 4, ["partition.alpha", "at least 0.001"]),
         ("version: 3", "version: 3\npartition: {kind: dirichlet, alpha: x}", 4, ["partition.alpha", "a finite number"]),
+        ("version: 3", "version: 3\nexchange: model", 4, ["exchange", "decoders, models", "'model'"]),
         ("version: 3", "version: 3\nclient: 1", 4, ["client", "'clients'"]),
         ("version: 3", "version: 3\nname: x", 4, ["name", "named by its file"]),
         ("version: 3", "version: one", 3, ["version", "a whole number"]),

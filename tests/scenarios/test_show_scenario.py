@@ -68,6 +68,14 @@ def test_the_counts_are_those_of_a_run(show, cache, name, overrides):
     ]
 
 
+def test_what_is_exchanged_is_shown_with_the_override_that_holds(show):
+    assert "· exchange: decoders ·" in show("st_mt_1")[1] and "· exchange: models ·" in show("niid6_ubcdmt")[1]
+    other = {"federation.exchange": "decoders"}
+    assert "· exchange: decoders ·" in show("niid6_ubcdmt", overrides=other)[1]
+    told = [json.loads(show("niid6_ubcdmt", "--json", overrides=o)[1])["exchange"] for o in ({}, other)]
+    assert told == ["models", "decoders"]
+
+
 def test_drawn_shares_need_a_seed(show, tmp_path):
     code, out, _ = show("iid1_sdmt", overrides=DRAWN)
     assert code == 0 and column(out, "share") == ["drawn by seed"] * 4 and column(out, "images") == ["–"] * 4

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
 
-.PHONY: demo test matrix lint setup clean
+.PHONY: demo test matrix weights lint setup clean
 
 demo: $(READY)
 	$(BIN)/fmtlbench run --algo fedhca2 --scenario st_mt_1 --format table
@@ -16,6 +16,11 @@ test: $(READY)
 # Every scenario with every method, and every network with every method: about an hour on two cores.
 matrix: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) -m matrix tests/test_matrix.py
+
+# The encoder weights of the package, anew: some minutes each on one core. Interrupted, it goes on.
+weights: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/fmtlbench pretrain --backbone swin_nano -o fmtlbench/weights
+	OMP_NUM_THREADS=1 $(BIN)/fmtlbench pretrain --backbone resnet_nano -o fmtlbench/weights
 
 lint: $(READY)
 	$(BIN)/ruff check .

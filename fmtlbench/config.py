@@ -90,8 +90,8 @@ class ModelConfig:
     init: Literal["torch", "lecun"] = "torch"
     # two_class: softmax over background and foreground. one_logit: one channel, as in the MaT-FL code.
     saliency: Literal["two_class", "one_logit"] = "two_class"
-    weights: str | None = limits(None, doc="a local file of encoder weights instead of timm's")
-    weights_sha256: str | None = limits(None, doc="of that file; filled in by itself")
+    weights: str | None = limits(None, doc="a local file of encoder weights instead of the backbone's own")
+    weights_sha256: str | None = limits(None, doc="of that file, or of the package's; filled in by itself")
 
     @property
     def one_decoder(self) -> bool:

@@ -19,6 +19,8 @@ class Quiet:
 
     def round_done(self, row: dict[str, Any], seconds: dict[str, float]) -> None: ...
 
+    def pretraining(self, what: str, step: int, steps: int, loss: float) -> None: ...
+
     def note(self, message: str) -> None: ...
 
     def bill(self, cost: dict[str, Any]) -> None: ...
@@ -31,6 +33,7 @@ class JsonLines(Quiet):
 
     def __init__(self, stream=None) -> None:
         self.stream = stream or sys.stderr
+        self.pretrained: dict[str, tuple[int, float]] = {}  # the first step that was told, and when
 
     def begin(self, rounds, done, steps_per_round):
         self.rounds, self.first, self.started = rounds, done, time.monotonic()
@@ -44,6 +47,12 @@ class JsonLines(Quiet):
             eta_seconds=round(left, 1), losses=row["losses"],
             **({"scores": {f"{r['client']}/{r['split']}/{r['task']}": r["value"] for r in scores}} if scores else {}),
         )  # fmt: skip
+
+    def pretraining(self, what, step, steps, loss):
+        first, began = self.pretrained.setdefault(what, (step, time.monotonic()))
+        left = (steps - step) * (time.monotonic() - began) / (step - first) if step > first else None
+        self._write(event="pretrain", backbone=what, step=step, steps=steps, loss=round(loss, 5),
+                    eta_seconds=None if left is None else round(left, 1))  # fmt: skip
 
     def note(self, message):
         self._write(event="note", message=message)
@@ -113,6 +122,10 @@ class Bars(Quiet):
             self.console.print(f"round {row['round']}: {text}", style="dim", **self.plain)
         if self.round < self.rounds:
             self._name_round()
+
+    def pretraining(self, what, step, steps, loss):
+        self.preparing(what, step, steps)
+        self.bars.update(self.tasks[what], detail=f"loss {loss:.3f}")
 
     def note(self, message):
         self.console.print(message, style="yellow", **self.plain)

@@ -12,7 +12,7 @@ def add(actions) -> None:
     parser = actions.add_parser("show", help="a contact sheet: some images with all their labels")
     add_dataset_arguments(parser)
     parser.add_argument("-o", "--output", required=True, metavar="FILE.png", help="the picture to write")
-    parser.add_argument("--split", default="train", choices=("train", "test"), help="default: train")
+    parser.add_argument("--split", default="train", choices=("train", "test", "pretrain"), help="default: train")
     parser.add_argument("--count", type=int, default=6, help="number of images; default: 6")
     parser.add_argument("--first", type=int, default=0, help="index of the first image; default: 0")
     parser.set_defaults(func=main)
@@ -24,6 +24,8 @@ def main(args: argparse.Namespace) -> int:
     info = dataset_info(args)
     if args.count < 1 or args.first < 0:
         raise UsageError(f"--count {args.count} --first {args.first}: expected at least one image, from index 0 on")
+    if args.split == "pretrain" and info.source == "real":
+        raise UsageError(f"--split pretrain: for embedded data only; {info.name} has train and test")
     output = Path(args.output)
     if output.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise UsageError(f"-o {output}: expected a name ending in .png, .pdf or .svg")

@@ -31,6 +31,7 @@ def show_network(args: argparse.Namespace) -> int:
     from ._tables import print_records
 
     print(LEGEND)
+    print(f"encoder weights: {records[0]['weights']}")
     print_records([_row(record) for record in records])
     return 0
 
@@ -45,8 +46,10 @@ def _records(args: argparse.Namespace) -> list[dict[str, Any]]:
     from ..exchange import Party
     from ..models.build import build_client_model
     from ..models.complexity import flops, parameters, step_flops, table1_operations
+    from ..models.weights import describe_weights
 
     config = resolve("local", args.scenario, args.name, overrides=parse_overrides(args.assignments))
+    weights = describe_weights(config.model)
     # sizes do not depend on the weights
     config = dataclasses.replace(config, model=dataclasses.replace(config.model, pretrained=False, weights=None))
     records, seen = [], set()
@@ -63,7 +66,8 @@ def _records(args: argparse.Namespace) -> list[dict[str, Any]]:
         records.append(
             {
                 "client": spec.id, "architecture": config.model.architecture, "backbone": config.model.backbone,
-                "dataset": spec.dataset, "tasks": list(spec.tasks), "size": list(size), "parameters": parameters(model),
+                "dataset": spec.dataset, "tasks": list(spec.tasks), "size": list(size), "weights": weights,
+                "parameters": parameters(model),
                 "macs_per_image": forward // 2, "flops_per_image": forward, "flops_per_training_image": steps,
                 "table1_operations_per_image": _as_table1(model, size, by_task, table1_operations),
             }

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ..config import RunConfig
+from ..config import RunConfig, TrainConfig
 from ..cost.bill import make_bill
 from ..cost.compute import flops_of, parameters_of
 from ..cost.energy import EnergyChoice
@@ -39,7 +39,7 @@ def execute(
         return RunResult(store.folder, summary, reused=True)
     check_amp(config.train.amp, device)
     store.check()
-    with process_settings(config, device), RunMeter(energy, device, progress.note) as meter:
+    with process_settings(config.train, device), RunMeter(energy, device, progress.note) as meter:
         # Everything that can refuse does so before the run folder is touched; weights first, data may take long.
         for note in check_weights(config.model, next(iter(config.data.size.values()))):
             progress.note(note)
@@ -210,15 +210,15 @@ def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str
 
 
 @contextmanager
-def process_settings(config: RunConfig, device: torch.device) -> Iterator[None]:
+def process_settings(train: TrainConfig, device: torch.device) -> Iterator[None]:
     """Process-wide settings that move bits, put back afterwards."""
     threads = torch.get_num_threads()
     deterministic, warn_only = (
         torch.are_deterministic_algorithms_enabled(),
         torch.is_deterministic_algorithms_warn_only_enabled(),
     )
-    if config.train.threads is not None:
-        torch.set_num_threads(config.train.threads)
+    if train.threads is not None:
+        torch.set_num_threads(train.threads)
     if device.type == "cuda":
         # warn_only: the backward of bilinear upsampling has no deterministic CUDA kernel
         torch.use_deterministic_algorithms(True, warn_only=True)

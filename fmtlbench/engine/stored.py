@@ -108,7 +108,7 @@ class StoredRun:
         client = Client(self.config, party, self.data[party.index], self.algorithm, self.device)
         client.load_state_dict(self._state(f"client-{party.index:03d}"))
         indices, cut = iter(view.indices.tolist()), 0
-        with process_settings(self.config, self.device), client.scored_model(self.done - 1) as model:
+        with process_settings(self.config.train, self.device), client.scored_model(self.done - 1) as model:
             model.eval()
             batch_size, workers = self.config.evaluation.batch_size, self.config.data.workers
             for batch in test_batches(view, (), batch_size, self.device, workers):

@@ -12,7 +12,10 @@ from .weights import load_pretrained
 
 
 class Encoder(nn.Module):
-    """Image → feature maps, largest first, each [B, channels, H / stride, W / stride]."""
+    """Image → feature maps, largest first, each [B, channels, H / stride, W / stride].
+
+    `pretrained`: True for the backbone's own weights (timm's or the package's), or the path of a file.
+    """
 
     def __init__(
         self, name: str, size: tuple[int, int], pretrained: bool | str = False, drop_path: float = 0.0,
@@ -28,11 +31,14 @@ class Encoder(nn.Module):
             # Windows keep their size on maps smaller than they are: else clients with other image sizes would have
             # encoders of other shapes, which nobody could average.
             options |= {"img_size": size, "always_partition": True}
-        self.body = _create(spec.timm, pretrained, options)
+        self.body = _create(spec.timm, options)
         self.channels: list[int] = self.body.feature_info.channels()
         self.strides: list[int] = self.body.feature_info.reduction()
         self.stride = self.strides[-1]  # image sizes are multiples of it
         self.norms = nn.ModuleList(nn.LayerNorm(c) for c in self.channels) if spec.norms else None
+        self.adapted: list[str] = []  # what had to be done to the weights, as notes for the user
+        if pretrained:
+            load_pretrained(self, name, pretrained, options)
 
     def forward(self, image: Tensor) -> list[Tensor]:
         maps = self.body(image)
@@ -41,11 +47,7 @@ class Encoder(nn.Module):
         return [m.permute(0, 3, 1, 2) for m in maps] if self.channels_last else maps
 
 
-def _create(name: str, pretrained: bool | str, options: dict[str, Any]) -> nn.Module:
-    """`pretrained`: True for timm's weights, or the path of a file."""
+def _create(name: str, options: dict[str, Any]) -> nn.Module:
     import timm
 
-    body = timm.create_model(name, pretrained=False, features_only=True, **options)
-    if pretrained:
-        load_pretrained(body, name, pretrained, options)
-    return body
+    return timm.create_model(name, pretrained=False, features_only=True, **options)

@@ -24,6 +24,7 @@ class Backbone:
     channels_last: bool = False  # timm's Swin returns [B, H, W, C]
     norms: bool = False  # a LayerNorm after every scale, as in the FedHCA² code's Swin
     sized: bool = False  # attention windows are laid out for one input size
+    shipped: bool = False  # its pretrained weights come with the package, not from timm
 
 
 _SWIN = {"channels_last": True, "norms": True, "sized": True, "maps": {"pyramid": {}, "all": {}}}
@@ -38,14 +39,14 @@ _SWIN_NANO = {"embed_dim": 24, "depths": (1, 1, 2, 1), "num_heads": (1, 2, 4, 8)
 # A quarter of ResNet-18's widths. timm fixes the plain 7×7 stem at 64 channels, so three 3×3 convolutions replace it.
 _RESNET_NANO = {"channels": (16, 32, 64, 128), "stem_type": "deep", "stem_width": 8}
 
-# The part after the dot names the pretrained weights, so that a change of timm's defaults moves no number. Those of
+# The part after the dot names timm's pretrained weights, so that a change of timm's defaults moves no number. Those of
 # FMTL-Bench and MaT-FL are torchvision's first ones; docs/data.md says what FedHCA²'s code starts from.
 BACKBONES: dict[str, Backbone] = {
-    "swin_nano": Backbone("swin_tiny_patch4_window7_224", _SWIN_NANO, **_SWIN),
+    "swin_nano": Backbone("swin_tiny_patch4_window7_224", _SWIN_NANO, shipped=True, **_SWIN),
     "swin_tiny": Backbone("swin_tiny_patch4_window7_224.ms_in1k", **_SWIN),
     "swin_small": Backbone("swin_small_patch4_window7_224.ms_in1k", **_SWIN),
     "swin_base": Backbone("swin_base_patch4_window7_224.ms_in22k_ft_in1k", **_SWIN),
-    "resnet_nano": Backbone("resnet18", _RESNET_NANO, **_RESNET),
+    "resnet_nano": Backbone("resnet18", _RESNET_NANO, shipped=True, **_RESNET),
     "resnet18": Backbone("resnet18.tv_in1k", **_RESNET),
     "mobilenetv2_100": Backbone("mobilenetv2_100.ra_in1k", **_RESNET),
     "tf_efficientnet_lite0": Backbone("tf_efficientnet_lite0.in1k", **_RESNET),

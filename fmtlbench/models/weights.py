@@ -1,4 +1,4 @@
-"""An encoder's first weights: timm's, or a file's. Read once per process, and never taken in part.
+"""An encoder's first weights: timm's, the package's or a file's. Read once per process, and never taken in part.
 
 No torch at import: the configuration can ask for a file's hash without it.
 """
@@ -20,14 +20,17 @@ from ..files import sha256_file
 from .catalog import BACKBONES
 from .weights_file import check_path, read_tensors
 from .weights_hub import fetch
+from .weights_shipped import shipped_path, shipped_sha256
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from ..config import ModelConfig
+    from .backbones import Encoder
 
 SHOWN = 3  # names per complaint; the exception carries all
 COUNTER = "num_batches_tracked"  # BatchNorm's, which old files lack and nothing here reads
+NORMS = "norms."  # the encoder's own after every scale, which only files of `fmtlbench pretrain` have
 
 
 class WeightsError(FmtlbenchError):
@@ -55,25 +58,43 @@ class Weights:
 
 def resolved(model: ModelConfig) -> ModelConfig:
     """The config with the hash of its file of weights, which stands for the file in a run's identity."""
-    if model.weights is None:
-        if model.weights_sha256 is not None:
-            raise UsageError("model.weights_sha256: there is no model.weights that it could be of")
+    if model.weights is not None:
+        file, found = f"model.weights: {model.weights}", sha256_file(check_path(Path(model.weights)))
+    elif _is_shipped(model):
+        file, found = f"model.pretrained: {shipped_path(model.backbone)}", shipped_sha256(model.backbone)
+    elif model.weights_sha256 is not None:
+        raise UsageError("model.weights_sha256: there is no model.weights that it could be of")
+    else:
         return model
-    found = sha256_file(check_path(Path(model.weights)))
     if model.weights_sha256 not in (None, found):
-        raise UsageError(f"model.weights: {model.weights} has sha256 {found}, expected {model.weights_sha256}")
+        raise UsageError(f"{file} has sha256 {found}, expected {model.weights_sha256}")
     return dataclasses.replace(model, pretrained=True, weights_sha256=found)
 
 
+def _is_shipped(model: ModelConfig) -> bool:
+    """Whether the encoder starts from weights that come with the package; an unknown backbone is told of elsewhere."""
+    return model.pretrained and model.backbone in BACKBONES and BACKBONES[model.backbone].shipped
+
+
 def starting_point(model: ModelConfig) -> bool | str:
-    """What `Encoder` takes as `pretrained`: a file's path, True for timm's weights, False for none."""
+    """What `Encoder` takes as `pretrained`: a file's path, True for the backbone's own, False for none."""
     return model.weights or model.pretrained
 
 
 def weights_identity(model: ModelConfig) -> dict[str, str]:
     """What the encoder starts from: the content of the weights, never their path."""
     start = starting_point(model)
-    return _read(*_key(BACKBONES[model.backbone].timm, start)).identity if start else {"source": "none"}
+    return _read(*_key(model.backbone, start)).identity if start else {"source": "none"}
+
+
+def describe_weights(model: ModelConfig) -> str:
+    """What the encoder of a resolved config starts from, or could, in words; nothing is read or fetched."""
+    content = f" (sha256 {model.weights_sha256[:8]})" if model.weights_sha256 else ""
+    if model.weights:
+        return f"those of {model.weights}{content}"
+    spec = BACKBONES[model.backbone]
+    own = f"the package's{content}" if spec.shipped else f"timm's {spec.timm}"
+    return own if model.pretrained else f"none, it starts from scratch; --set model.pretrained=true takes {own}"
 
 
 def check_weights(model: ModelConfig, size: tuple[int, int]) -> list[str]:
@@ -88,45 +109,59 @@ def check_weights(model: ModelConfig, size: tuple[int, int]) -> list[str]:
     start = starting_point(model)
     if not start:
         return []
-    return Encoder(model.backbone, size, start, model.drop_path, MAPS[model.architecture]).body.adapted
+    return Encoder(model.backbone, size, start, model.drop_path, MAPS[model.architecture]).adapted
 
 
-def load_pretrained(body: nn.Module, name: str, pretrained: bool | str, options: dict[str, Any]) -> None:
-    """Fill a features-only timm network: every parameter and every running statistic.
+def load_pretrained(encoder: Encoder, backbone: str, pretrained: bool | str, options: dict[str, Any]) -> None:
+    """Fill an encoder: every parameter and every running statistic of its body, and its norms if the weights have them.
 
     Args:
-        body: made by `timm.create_model(name, features_only=True, **options)`.
-        name: timm's name of the network.
-        pretrained: True for timm's own weights, else the path of a file.
+        encoder: whose body timm made with features_only=True and `options`.
+        backbone: its name.
+        pretrained: True for the backbone's own weights, else the path of a file.
         options: what the body was made with.
     """
-    fit = _fit(_key(name, pretrained), name, tuple((k, _hashable(v)) for k, v in sorted(options.items())))
-    body.load_state_dict(fit.tensors, strict=True)
-    body.adapted = list(fit.notes)
+    widths = tuple(encoder.channels) if encoder.norms is not None else ()
+    plain = tuple((k, _hashable(v)) for k, v in sorted(options.items()))
+    fit = _fit(_key(backbone, pretrained), BACKBONES[backbone].timm, plain, widths)
+    norms = {n.removeprefix(NORMS): t for n, t in fit.tensors.items() if n.startswith(NORMS)}
+    encoder.body.load_state_dict({n: t for n, t in fit.tensors.items() if not n.startswith(NORMS)}, strict=True)
+    if norms:
+        encoder.norms.load_state_dict(norms, strict=True)
+    encoder.adapted = list(fit.notes)
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def _key(name: str, pretrained: bool | str) -> tuple:
+def _key(backbone: str, pretrained: bool | str) -> tuple:
     """What the cache goes by; a file that was replaced is another one."""
-    if pretrained is True:
-        return "timm", name
-    path = check_path(Path(pretrained).absolute())
+    spec = BACKBONES[backbone]
+    if pretrained is True and not spec.shipped:
+        return "timm", spec.timm
+    path = shipped_path(backbone) if pretrained is True else check_path(Path(pretrained).absolute())
     stat = path.stat()
-    return "file", str(path), stat.st_size, stat.st_mtime_ns
+    kind, what = ("shipped", backbone) if pretrained is True else ("file", str(path))
+    return kind, what, stat.st_size, stat.st_mtime_ns
 
 
 @lru_cache(maxsize=1)  # a run has one encoder, however many clients
 def _read(kind: str, what: str, *_stamp: int) -> Weights:
     if kind == "timm":
         return _from_timm(what)
+    if kind == "shipped":
+        return _from_package(what)
     return Weights(what, read_tensors(Path(what)), {"source": "file", "sha256": sha256_file(Path(what))})
 
 
 def _from_timm(name: str) -> Weights:
     path, full = fetch(name)
     return Weights(full, read_tensors(path), {"source": "timm", "name": full, "sha256": sha256_file(path)})
+
+
+def _from_package(backbone: str) -> Weights:
+    path, sha256 = shipped_path(backbone), shipped_sha256(backbone)
+    return Weights(str(path), read_tensors(path), {"source": "fmtlbench", "name": backbone, "sha256": sha256})
 
 
 # -- fitting -----------------------------------------------------------------------------------------------------------
@@ -143,8 +178,11 @@ def _hashable(value: Any) -> Any:
 
 
 @lru_cache(maxsize=4)  # one per image size
-def _fit(key: tuple, name: str, options: tuple[tuple[str, Any], ...]) -> _Fit:
-    """Bring the weights into the encoder's names and shapes, or say all that is wrong with them."""
+def _fit(key: tuple, name: str, options: tuple[tuple[str, Any], ...], widths: tuple[int, ...]) -> _Fit:
+    """Bring the weights into the encoder's names and shapes, or say all that is wrong with them.
+
+    `widths` are those of the encoder's norms: weights that know of none leave them as they are.
+    """
     import timm
     import torch
 
@@ -152,6 +190,9 @@ def _fit(key: tuple, name: str, options: tuple[tuple[str, Any], ...]) -> _Fit:
     with torch.device("meta"):  # shapes and names are all that is asked of these two
         encoder = timm.create_model(name, features_only=True, **dict(options)).state_dict()
         whole = timm.create_model(name, **{k: v for k, v in options if k != "out_indices"})
+        if any(tensor.startswith(NORMS) for tensor in weights.tensors):
+            norms = {f"{NORMS}{i}.{kind}": torch.empty(w) for i, w in enumerate(widths) for kind in ("weight", "bias")}
+            encoder |= norms
     attempts = [(weights.tensors, ())]
     if convert := getattr(sys.modules[type(whole).__module__], "checkpoint_filter_fn", None):
         attempts.append(_converted(convert, weights.tensors, whole))

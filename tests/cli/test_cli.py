@@ -181,6 +181,8 @@ def test_wrong_usage_is_exit_code_2_and_one_line(cli, argv, parts):
         ["list", "bogus"],
         ["show"],
         ["data"],
+        ["pretrain"],
+        ["pretrain", "--backbone", "swin_nano", "--steps", "many"],
         ["run", "--seed", "x"],
     ],
 )
@@ -353,6 +355,8 @@ def test_data_show_writes_a_picture(cli, tmp_path):
     file = tmp_path / "with space.png"
     assert cli(*SHEET, file) == (0, f"{file}\n", "")
     assert file.read_bytes().startswith(b"\x89PNG")
+    sheets = [cli(*SHEET, tmp_path / f"{split}.png", "--split", split)[0] for split in ("train", "pretrain")]
+    assert sheets == [0, 0] and (tmp_path / "train.png").read_bytes() != (tmp_path / "pretrain.png").read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -364,6 +368,7 @@ def test_data_show_writes_a_picture(cli, tmp_path):
         ((*SHEET, "x.png", "--first", -1), 2, ["--first -1"]),
         ((*SHEET, "x.png", "--size", 8, 8), 2, ["16x16"]),
         (("data", "show", "synth-nyd", "-o", "x.png"), 2, ["'synth-nyud'"]),
+        (("data", "show", "nyud", "-o", "x.png", "--split", "pretrain"), 2, ["--split pretrain", "train and test"]),
         (("data", "show", "nyud", "-o", "x.png"), 1, ["'nyud'", "NYUDv2/", "--data-root: not set"]),
     ],
 )

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from fmtlbench.cli import main
+from fmtlbench.models.weights_shipped import FOLDER, read_manifest
 from fmtlbench.reports.published import load_published
 
 NANO = ["--scenario", "mt_mt", "--set", "model.backbone=resnet_nano"]
@@ -30,6 +31,18 @@ def test_one_record_per_kind_of_client(show):
     assert 2 * three["parameters"]["decoder"] == 3 * two["parameters"]["decoder"]
     assert two["size"] == [64, 64] and three["flops_per_image"] > two["flops_per_image"] > 0
     assert set(two["flops_per_training_image"]) == {"joint"}
+
+
+def test_what_the_encoder_starts_from_is_told_and_nothing_is_fetched(show, monkeypatch, tmp_path):
+    monkeypatch.setattr("fmtlbench.models.weights.fetch", lambda name: pytest.fail("the hub was asked"))
+    scratch, own = (show("nano", *NANO, "--set", f"model.pretrained={given}")[1] for given in ("false", "true"))
+    assert "encoder weights: none, it starts from scratch; --set model.pretrained=true takes the package's" in scratch
+    sha256 = read_manifest(FOLDER)["resnet_nano"]["sha256"]
+    assert f"encoder weights: the package's (sha256 {sha256[:8]}" in own
+    assert "encoder weights: timm's resnet18.tv_in1k" in show("fmtl-bench", "--scenario", "iid1_sdmt")[1]
+    file = FOLDER / "resnet_nano.safetensors"
+    (record, _) = json.loads(show("nano", *NANO, "--set", f"model.weights={file}", "--json")[1])
+    assert record["weights"] == f"those of {file} (sha256 {sha256[:8]})"
 
 
 def test_both_ways_of_training_tc_are_told(show):

@@ -67,6 +67,19 @@ def test_what_it_says_of_itself(tmp_path):
     assert sum(1 for _ in data) == LENGTH  # iteration ends
 
 
+def test_a_dataset_of_some_keys_lies_beside_the_whole_one(tmp_path, monkeypatch):
+    whole, some = make(tmp_path), make(tmp_path, keys=("semseg", "image"))
+    assert some.keys == ("image", "semseg") and some.folder.name == f"{whole.folder.name}-image-semseg"
+    assert {p.name for p in some.folder.iterdir()} == {"index.json", "image.npy", "semseg.npy"}
+    assert tuple(some[3]) == some.keys and np.array_equal(some[3]["semseg"], whole[3]["semseg"])
+    assert some.cached and some.verify()
+    forbid_rendering(monkeypatch)
+    assert pickle.loads(pickle.dumps(some)).fingerprint == some.fingerprint != whole.fingerprint
+    assert make(tmp_path, keys=whole.keys).folder == whole.folder
+    with pytest.raises(UsageError, match="no key 'edge'; valid: image, semseg"):
+        some.arrays("edge")
+
+
 def test_fingerprint_tells_different_data_apart(tmp_path):
     variants = [{}, {"split": "test"}, {"length": 19}, {"size": (16, 25)}, {"name": "synth-nyud"}]
     assert len({make(tmp_path, **change).fingerprint for change in variants}) == len(variants)
@@ -261,6 +274,8 @@ def test_full_disk_falls_back_to_memory_and_leaves_nothing(tmp_path, monkeypatch
     [
         ({"name": "synth-pascl"}, "did you mean 'synth-pascal'"),
         ({"split": "trian"}, "did you mean 'train'"),
+        ({"split": "pretrian"}, "did you mean 'pretrain'"),
+        ({"keys": ("image", "depth")}, "no key 'depth'"),
         ({"length": 0}, "length must be at least 1, got 0"),
         ({"length": 2.0}, "whole number"),
         ({"length": True}, "whole number"),

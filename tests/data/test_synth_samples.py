@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from fmtlbench.data.synth import DOMAINS, VERSION, SynthDataset, focal, generate
+from fmtlbench.data.synth import DOMAINS, SPLITS, VERSION, SynthDataset, focal, generate
 from fmtlbench.data.synth import labels as label_rules
-from fmtlbench.data.synth.sample import full_sample
+from fmtlbench.data.synth.sample import full_sample, stream
 from fmtlbench.data.synth.spec import ROOM_CLASSES
 from fmtlbench.errors import UsageError
 
@@ -59,6 +59,32 @@ def test_far_indices_work_and_the_splits_share_no_image(name, hundred):
     seen = {image.tobytes() for image in hundred[name].arrays("image")}
     assert len(seen) == 100
     assert seen.isdisjoint(generate(name, "train", index)["image"].tobytes() for index in range(100))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_split_for_encoder_weights_shares_no_scene_with_the_others(name):
+    """Every scene is drawn from a stream that its split names, so no index of one can meet one of another."""
+    assert SPLITS == ("train", "test", "pretrain")
+    seeds = [(split, index) for split in SPLITS for index in (*range(300), 10**6)]
+    drawn = {stream("fmtlbench-synth", VERSION, name, *seed).bytes(16) for seed in seeds}
+    assert len(drawn) == len(seeds)
+    images = {generate(name, split, index, (32, 32))["image"].tobytes() for split in SPLITS for index in range(60)}
+    assert len(images) == 3 * 60
+
+
+def test_presence_by_hand():
+    """20.48 pixels of 64×64 are the least share; unlabelled pixels are pixels without a class."""
+    semseg = np.zeros((64, 64), np.uint8)
+    semseg[:10] = 255
+    semseg[20, :21] = 1  # just enough
+    semseg[30, :20] = 2  # just not
+    assert label_rules.presence(semseg, 4).tolist() == [True, True, False, False]
+    alone = np.full((64, 64), 255, np.uint8)
+    assert label_rules.presence(np.stack([semseg, alone]), 3).tolist() == [[True, True, False], [False] * 3]
+    shown = label_rules.presence(generate("synth-nyud", "train", 0)["semseg"], len(ROOM_CLASSES))
+    counts = PINNED["synth-nyud"][0]  # of this scene, above: a door of 16 pixels is too small
+    assert [ROOM_CLASSES[i] for i in np.flatnonzero(shown)] == ["wall", "floor", "ceiling", "bed", "lamp"]
+    assert counts[ROOM_CLASSES.index("door")] == 16 and counts[ROOM_CLASSES.index("lamp")] == 37
 
 
 @pytest.mark.parametrize("size", [(16, 16), (48, 80), (75, 33)])

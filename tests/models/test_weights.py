@@ -15,16 +15,18 @@ import numpy as np
 import pytest
 import timm
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
-from fmtlbench.config import ModelConfig
+from fmtlbench.config import ModelConfig, resolve
+from fmtlbench.data.synth import VERSION as DATA_VERSION
 from fmtlbench.errors import FmtlbenchError, UsageError
 from fmtlbench.files import sha256_file
-from fmtlbench.models import weights, weights_hub
+from fmtlbench.models import weights, weights_hub, weights_shipped
 from fmtlbench.models.backbones import Encoder
 from fmtlbench.models.build import build_model
-from fmtlbench.models.catalog import BACKBONES
+from fmtlbench.models.catalog import BACKBONES, MAPS
 from fmtlbench.models.weights import WeightsError, check_weights, resolved, weights_identity
+from fmtlbench.pretrain import Plan, pretrain
 
 PHOTOS = Path(__file__).parents[3] / "shared" / "mini" / "PASCALContext" / "JPEGImages"
 SIZE = (64, 64)
@@ -185,7 +187,7 @@ def test_identity_is_the_content(tmp_path):
     with pytest.raises(UsageError, match=f"has sha256 {identity['sha256']}, expected 0000"):
         resolved(dataclasses.replace(model, weights_sha256="0000"))
     with pytest.raises(UsageError, match=r"no model\.weights that it could be of"):
-        resolved(dataclasses.replace(model, weights=None))
+        resolved(dataclasses.replace(model, weights=None, pretrained=False))
     assert resolved(config()) == config()
     assert weights_identity(config(pretrained=False)) == {"source": "none"}
     assert check_weights(config(pretrained=False), SIZE) == []
@@ -314,11 +316,17 @@ def test_a_failing_download_is_one_line(monkeypatch):
         check_weights(config("swin_tiny"), SIZE)
 
 
-def test_timm_has_no_weights_for_a_network_of_our_own_size(tmp_path, monkeypatch):
-    file = saved(tmp_path / "model.safetensors", classifier("resnet18"))
+def test_weights_of_the_hub_that_do_not_fit_are_refused_by_their_full_name(tmp_path, monkeypatch):
+    file = saved(tmp_path / "model.safetensors", classifier("resnet_nano"))
     monkeypatch.setattr("huggingface_hub.hf_hub_download", lambda *_, **__: file)
     with pytest.raises(WeightsError, match=r"weights resnet18\.\w+ do not fit.*another shape"):
-        check_weights(config("resnet_nano"), SIZE)
+        check_weights(config("resnet18"), SIZE)
+
+
+def test_networks_of_our_own_size_never_ask_the_hub(monkeypatch):
+    monkeypatch.setattr(weights, "fetch", lambda name: pytest.fail("the hub was asked"))
+    for backbone in SHIPPED:
+        assert check_weights(config(backbone), SIZE) == []
 
 
 def test_proxies_and_the_hubs_own_switch_are_respected(monkeypatch):
@@ -327,6 +335,101 @@ def test_proxies_and_the_hubs_own_switch_are_respected(monkeypatch):
     assert weights_hub.online()
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     assert not weights_hub.online()
+
+
+# -- the package's own -----------------------------------------------------------------------------------------------
+
+SHIPPED = [name for name, spec in BACKBONES.items() if spec.shipped]
+NETWORKS = [(backbone, arch) for backbone in SHIPPED for arch, maps in MAPS.items() if maps in BACKBONES[backbone].maps]
+
+
+def shipped(backbone: str) -> tuple[dict, dict[str, torch.Tensor]]:
+    entry = json.loads((weights_shipped.FOLDER / "manifest.json").read_text())[backbone]
+    return entry, load_file(weights_shipped.FOLDER / entry["file"])
+
+
+def test_the_manifest_has_the_hash_of_every_file_and_tells_how_it_was_made():
+    there = {p.name for p in weights_shipped.FOLDER.iterdir() if not p.name.startswith(".")}
+    assert there == {"manifest.json", *(f"{name}.safetensors" for name in SHIPPED)}
+    for backbone in SHIPPED:
+        entry, tensors = shipped(backbone)
+        file = weights_shipped.FOLDER / entry["file"]
+        assert (entry["sha256"], entry["bytes"]) == (sha256_file(file), file.stat().st_size)
+        assert entry["command"] == Plan(backbone).command and entry["not_reached"] == []  # the verb's defaults
+        assert {data["split"] for data in entry["data"].values()} == {"pretrain"}
+        assert all(data["version"] == DATA_VERSION for data in entry["data"].values())
+        assert 0 <= entry["score"]["value"] <= 1 and entry["score"]["chance"] == 0.5
+        whole = [name for name, t in tensors.items() if t.dtype != torch.float32]
+        assert all(name.endswith("num_batches_tracked") for name in whole)
+        assert all(t.isfinite().all() for t in tensors.values())
+
+
+@pytest.mark.parametrize(("backbone", "architecture"), NETWORKS)
+def test_shipped_weights_fill_the_encoder_of_every_architecture(backbone, architecture):
+    tensors = {flat(name): value for name, value in shipped(backbone)[1].items()}
+    model = ModelConfig(architecture, backbone, True, init="lecun")
+    encoder = build_model(model, (64, 96), {"semseg": 13, "depth": 1}, 0).encoder
+    mine = {flat(name.removeprefix("body.")): value for name, value in encoder.state_dict().items()}
+    assert mine.keys() == tensors.keys() and all(torch.equal(value, tensors[name]) for name, value in mine.items())
+    assert any(name.startswith("norms.") for name in mine) == (backbone == "swin_nano")
+    scratch = build_model(dataclasses.replace(model, pretrained=False), (64, 96), {"semseg": 13, "depth": 1}, 0)
+    assert not torch.equal(next(encoder.parameters()), next(scratch.encoder.parameters()))
+
+
+def test_their_hash_is_part_of_the_configs_identity(monkeypatch, tmp_path):
+    own = {"model.pretrained": True}
+    scratch, pretrained = resolve("local", "st_mt_1"), resolve("local", "st_mt_1", overrides=own)
+    sha256 = shipped("swin_nano")[0]["sha256"]
+    assert (scratch.model.weights_sha256, pretrained.model.weights_sha256) == (None, sha256)
+    assert scratch.hash() != pretrained.hash() and scratch.setting() != pretrained.setting()
+    assert weights_identity(pretrained.model) == {"source": "fmtlbench", "name": "swin_nano", "sha256": sha256}
+    assert resolved(pretrained.model) == pretrained.model
+    with pytest.raises(UsageError, match=f"swin_nano.safetensors has sha256 {sha256}, expected 0000"):
+        resolve("local", "st_mt_1", overrides={**own, "model.weights_sha256": "0000"})
+    file = weights_shipped.FOLDER / "swin_nano.safetensors"  # the same bytes by path: the same run
+    by_path = resolve("local", "st_mt_1", overrides={"model.weights": str(file)})
+    assert by_path.hash() == pretrained.hash()
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch) -> Path:
+    """A copy of the package's folder of weights that may be damaged."""
+    folder = tmp_path / "weights"
+    shutil.copytree(weights_shipped.FOLDER, folder)
+    monkeypatch.setattr(weights_shipped, "FOLDER", folder)
+    return folder
+
+
+@pytest.mark.parametrize("ask", [resolved, weights_identity, lambda model: check_weights(model, SIZE)])
+def test_a_changed_or_missing_file_is_refused_with_its_hash(package, ask):
+    file, model = package / "resnet_nano.safetensors", config("resnet_nano")
+    expected = sha256_file(file)
+    damaged = file.read_bytes()[:-1] + b"x"
+    file.write_bytes(damaged)
+    with pytest.raises(FmtlbenchError, match=f"{file} has sha256 {sha256_file(file)}, expected {expected}") as caught:
+        ask(model)
+    assert "model.pretrained=false" in str(caught.value) and file.read_bytes() == damaged
+    file.unlink()
+    with pytest.raises(FmtlbenchError, match=f"no such file: {file}.*sha256 {expected}"):
+        ask(model)
+    (package / "manifest.json").unlink()
+    with pytest.raises(FmtlbenchError, match=r"manifest\.json tells of no weights of resnet_nano"):
+        ask(model)
+    assert resolved(config("resnet_nano", pretrained=False)).weights_sha256 is None  # from scratch needs no file
+
+
+def test_norms_come_whole_and_only_for_encoders_that_have_them(tmp_path):
+    _, tensors = shipped("swin_nano")
+    some = {name: value for name, value in tensors.items() if name != "norms.2.bias"}
+    with pytest.raises(WeightsError) as caught:
+        Encoder("swin_nano", SIZE, saved(tmp_path / "some.safetensors", some))
+    assert caught.value.missing == ["norms.2.bias"]
+    alien = {**shipped("resnet_nano")[1], "norms.0.weight": torch.ones(16)}
+    with pytest.raises(WeightsError) as caught:
+        Encoder("resnet_nano", SIZE, saved(tmp_path / "alien.safetensors", alien))
+    assert caught.value.unexpected == ["norms.0.weight"]
+    fresh = Encoder("swin_nano", SIZE, saved(tmp_path / "w.pth", classifier("swin_nano")))
+    assert all(torch.equal(norm.weight, torch.ones_like(norm.weight)) for norm in fresh.norms)
 
 
 # -- genuine ImageNet weights, where a package that carries them is installed ----------------------------------------
@@ -388,6 +491,19 @@ def test_a_run_is_known_by_the_content_of_its_weights(tiny_run, tmp_path):
     assert tiny_run("local", rounds=1).folder != result.folder
 
 
+@pytest.mark.parametrize("backbone", ["swin_nano", "resnet_nano"])
+def test_runs_start_from_the_packages_weights_and_from_a_file_of_fmtlbench_pretrain(backbone, tiny_run, tmp_path):
+    chosen = {"model.backbone": backbone, "rounds": 1}
+    result = tiny_run("local", **chosen, **{"model.pretrained": True})
+    manifest = json.loads((result.folder / "manifest.json").read_text())
+    assert manifest["weights"] == weights_identity(config(backbone))
+    assert result.folder != tiny_run("local", **chosen).folder
+    mine = pretrain(Plan(backbone, steps=1, scenes=40, size=(32, 32)), tmp_path / "mine")
+    own = tiny_run("local", **chosen, **{"model.weights": str(tmp_path / "mine" / mine["file"])})
+    manifest = json.loads((own.folder / "manifest.json").read_text())
+    assert manifest["weights"] == {"source": "file", "sha256": mine["sha256"]} and own.folder != result.folder
+
+
 def test_wrong_weights_are_refused_before_data_and_folders_are_touched(tiny_run, tmp_path, monkeypatch):
     monkeypatch.setattr("fmtlbench.engine.run.open_datasets", lambda *_: pytest.fail("data were opened"))
     file = saved(tmp_path / "w.pth", classifier("resnet_nano"))
@@ -396,7 +512,7 @@ def test_wrong_weights_are_refused_before_data_and_folders_are_touched(tiny_run,
     monkeypatch.setattr(weights_hub, "online", lambda: False)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     with pytest.raises(FmtlbenchError, match="cannot be reached"):
-        tiny_run("local", **{"model.pretrained": True})
+        tiny_run("local", **{"model.pretrained": True, "model.backbone": "swin_tiny"})
     assert not list((tmp_path / "runs").rglob("*"))
 
 

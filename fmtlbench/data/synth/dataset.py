@@ -40,11 +40,12 @@ class SynthDataset:
 
     Args:
         name: a key of DOMAINS.
-        split: 'train' or 'test'.
+        split: 'train', 'test' or 'pretrain'.
         length: how many samples; the first n of a longer dataset are those of a shorter one.
         size: height and width in pixels.
         cache_dir: where to keep the rendered arrays; by default $FMTLBENCH_CACHE or the user's cache folder.
         progress: called with (done, total) while rendering, not when the cache has it all.
+        keys: which of 'image' and the tasks to keep; by default all.
     """
 
     def __init__(
@@ -55,29 +56,35 @@ class SynthDataset:
         size: tuple[int, int] = (64, 64),
         cache_dir: str | os.PathLike | None = None,
         progress: Progress | None = None,
+        keys: tuple[str, ...] | None = None,
     ) -> None:
         self.spec = domain(name)
         self.name, self.split = name, check_split(split)
         self.length, self.size = check_count(length, "length", 1), check_size(size)
         self.tasks, self.classes = self.spec.tasks, self.spec.classes
         self.class_names = self.spec.class_names
-        self.keys = ("image", *self.tasks)
+        every = ("image", *self.tasks)
+        for key in keys or ():
+            if key not in every:
+                raise unknown("key", key, every, where=name)
+        self.keys = tuple(key for key in every if key in (keys or every))
+        some = "" if self.keys == every else f"-{'-'.join(self.keys)}"
         self._cache_dir, self._progress = cache_dir, progress
         self._about = {"version": VERSION, "name": name, "split": split, "length": self.length, "size": [*self.size]}
         self._layout = {key: (FORMATS[key][0], (self.length, *self.size, *FORMATS[key][1])) for key in self.keys}
         height, width = self.size
-        self.folder = cache_root(cache_dir) / f"{name}-{split}-{height}x{width}-{self.length}-v{VERSION}"
+        self.folder = cache_root(cache_dir) / f"{name}-{split}-{height}x{width}-{self.length}-v{VERSION}{some}"
         self._arrays, self._sums = self._open()
 
     def __reduce__(self):
         # A worker process maps the same files instead of receiving a copy of them.
-        return type(self), (self.name, self.split, self.length, self.size, self._cache_dir)
+        return type(self), (self.name, self.split, self.length, self.size, self._cache_dir, None, self.keys)
 
     def __len__(self) -> int:
         return self.length
 
     def __getitem__(self, index: int) -> dict[str, np.ndarray]:
-        """One sample: 'image' and every task, as copies that may be written to."""
+        """One sample: every key, as copies that may be written to."""
         index = int(self._check(np.asarray(index))[()])
         return {key: np.array(self._arrays[key][index]) for key in self.keys}
 
@@ -95,7 +102,7 @@ class SynthDataset:
     @property
     def cached(self) -> bool:
         """Whether the arrays lie on disk, rather than only in memory."""
-        return isinstance(self._arrays["image"], np.memmap)
+        return isinstance(self._arrays[self.keys[0]], np.memmap)
 
     @property
     def fingerprint(self) -> str:

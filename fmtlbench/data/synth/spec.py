@@ -8,7 +8,8 @@ from ...errors import UsageError, unknown
 
 VERSION = 1  # raise it whenever a pixel or a label changes: caches and run hashes depend on it
 
-SPLITS = ("train", "test")
+# `pretrain` is for the encoder weights in fmtlbench/weights (fmtlbench/pretrain.py): no run trains or is scored on it.
+SPLITS = ("train", "test", "pretrain")
 MIN_SIDE = 16  # below this a person or a chair is smaller than a pixel
 IGNORE = 255
 

@@ -1,0 +1,55 @@
+"""The encoder weights that come with the package: `fmtlbench pretrain` made them, weights/manifest.json says how."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from ..errors import FmtlbenchError
+from ..files import sha256_file
+
+FOLDER = Path(__file__).parents[1] / "weights"
+MANIFEST = "manifest.json"
+REMEDY = "install fmtlbench anew (`make weights` trains them again), or --set model.pretrained=false"
+
+
+def read_manifest(folder: Path) -> dict[str, dict[str, Any]]:
+    """What a folder's manifest says of its files, by backbone; nothing where there is none."""
+    path = folder / MANIFEST
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise FmtlbenchError(f"{path} cannot be read: {error}") from None
+
+
+def shipped_entry(backbone: str) -> dict[str, Any]:
+    """What the package's manifest says of a backbone's weights."""
+    entry = read_manifest(FOLDER).get(backbone)
+    if entry is None:
+        raise FmtlbenchError(f"model.pretrained: {FOLDER / MANIFEST} tells of no weights of {backbone}; {REMEDY}")
+    return entry
+
+
+def shipped_path(backbone: str) -> Path:
+    """The file with a backbone's weights, which must be there."""
+    entry = shipped_entry(backbone)
+    path = FOLDER / entry["file"]
+    if not path.is_file():
+        raise FmtlbenchError(
+            f"model.pretrained: no such file: {path}, the weights of {backbone} (sha256 {entry['sha256']}); {REMEDY}"
+        )
+    return path
+
+
+def shipped_sha256(backbone: str) -> str:
+    """The hash of that file, which must be the manifest's."""
+    path, expected = shipped_path(backbone), shipped_entry(backbone)["sha256"]
+    found = sha256_file(path)
+    if found != expected:
+        raise FmtlbenchError(
+            f"model.pretrained: {path} has sha256 {found}, expected {expected}: it was changed; {REMEDY}"
+        )
+    return found

@@ -8,18 +8,15 @@ from itertools import pairwise
 
 import pytest
 import torch
-from tiny import TINY, TWINS
+from tiny import TINY, TWINS, make_federation
 
 from fmtlbench.blocks import FlatModel
 from fmtlbench.config import parse_overrides, resolve
-from fmtlbench.data.open import open_datasets
-from fmtlbench.data.views import client_data
 from fmtlbench.engine.federation import Federation
 from fmtlbench.engine.optim import learning_rate
 from fmtlbench.errors import UsageError
 from fmtlbench.losses import balanced_bce
 from fmtlbench.models.build import build_client_model
-from fmtlbench.progress import Quiet
 from fmtlbench.tasks import task_specs
 
 SMALL = {**TINY, "data.size": {"pascal": [32, 64], "nyud": [32, 64]}}  # instance norm needs two positions
@@ -41,20 +38,8 @@ clients:
 """
 
 
-@pytest.fixture
-def scenario(tmp_path):
-    def write(text, name="mine"):
-        path = tmp_path / f"{name}.yml"
-        path.write_text(text)
-        return str(path)
-
-    return write
-
-
-def federation(algo, scenario, **overrides) -> Federation:
-    config = resolve(algo, scenario, overrides={**SMALL, "federation.rounds": 2, **overrides})
-    datasets = open_datasets(config, None, Quiet())
-    return Federation(config, client_data(config, datasets), torch.device("cpu"))
+def federation(algo, scenario, **overrides):
+    return make_federation(algo, scenario, **{**SMALL, "federation.rounds": 2, **overrides})
 
 
 @pytest.mark.parametrize("network", NETWORKS)

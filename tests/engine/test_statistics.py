@@ -8,13 +8,10 @@ from itertools import pairwise
 import pytest
 import torch
 from interrupt import stopped_and_whole
-from tiny import TINY, TWINS
+from tiny import TINY, TWINS, make_federation
 
 from fmtlbench.algorithms import ALGORITHMS
 from fmtlbench.algorithms.matfl import voting_tensors
-from fmtlbench.config import resolve
-from fmtlbench.data.open import open_datasets
-from fmtlbench.data.views import client_data
 from fmtlbench.engine.checkpoint import load_checkpoint
 from fmtlbench.engine.federation import Federation
 from fmtlbench.engine.stored import StoredRun
@@ -39,19 +36,8 @@ clients:
 """
 
 
-@pytest.fixture
-def scenario(tmp_path):
-    def write(text):
-        path = tmp_path / "mine.yml"
-        path.write_text(text)
-        return str(path)
-
-    return write
-
-
-def federation(algo, scenario, **overrides) -> Federation:
-    config = resolve(algo, scenario, overrides={**SMALL, "federation.rounds": 4, **overrides})
-    return Federation(config, client_data(config, open_datasets(config, None, Quiet())), torch.device("cpu"))
+def federation(algo, scenario, **overrides):
+    return make_federation(algo, scenario, **{**SMALL, "federation.rounds": 4, **overrides})
 
 
 def statistics(client, kind) -> list[torch.Tensor]:

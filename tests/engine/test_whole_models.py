@@ -8,14 +8,9 @@ from functools import partial
 import pytest
 import torch
 from interrupt import stopped_and_whole
-from tiny import TINY
+from tiny import TINY, make_federation
 
 from fmtlbench.algorithms.fedmtl import default_rho
-from fmtlbench.config import resolve
-from fmtlbench.data.open import open_datasets
-from fmtlbench.data.views import client_data
-from fmtlbench.engine.federation import Federation
-from fmtlbench.progress import Quiet
 
 WHOLE = {
     **TINY,
@@ -43,19 +38,8 @@ UNLIKE = ALIKE.replace("count: 3", "count: 2") + "  - {dataset: pascal, tasks: [
 SHUFFLED = ALIKE.replace("count: 3", "count: 2") + "  - {dataset: nyud, tasks: [normals, depth], id: last}\n"
 
 
-@pytest.fixture
-def scenario(tmp_path):
-    def write(text):
-        path = tmp_path / "mine.yml"
-        path.write_text(text)
-        return str(path)
-
-    return write
-
-
-def federation(algo, scenario, **overrides) -> Federation:
-    config = resolve(algo, scenario, overrides={**WHOLE, "federation.rounds": 4, **overrides})
-    return Federation(config, client_data(config, open_datasets(config, None, Quiet())), torch.device("cpu"))
+def federation(algo, scenario, **overrides):
+    return make_federation(algo, scenario, **{**WHOLE, "federation.rounds": 4, **overrides})
 
 
 @pytest.mark.parametrize(("network", "algo"), [("md", "ditto"), ("tc", "fedhca2"), ("matfl", "fedamp")])

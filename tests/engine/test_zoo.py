@@ -9,18 +9,14 @@ import signal
 import pytest
 import torch
 from interrupt import after
-from tiny import TINY
+from tiny import TINY, make_federation
 
 import fmtlbench
 from fmtlbench.algorithms import ALGORITHMS
 from fmtlbench.config import resolve
-from fmtlbench.data.open import open_datasets
-from fmtlbench.data.views import client_data
 from fmtlbench.engine import run as engine_run
 from fmtlbench.engine.client import turns_of
-from fmtlbench.engine.federation import Federation
 from fmtlbench.errors import UsageError
-from fmtlbench.progress import Quiet
 
 TRIO = """\
 description: one single-task, one two-task and one four-task client
@@ -132,9 +128,7 @@ def test_partial_participation_is_seeded_and_absent_clients_keep_still(trio_run,
 
 def federation_of(algo, scenario, **overrides):
     sizes = {"data.size": {"pascal": [32, 32], "nyud": [32, 32]}}
-    config = resolve(algo, scenario, overrides={**TINY, **sizes, **overrides})
-    data = client_data(config, open_datasets(config, None, Quiet()))
-    return Federation(config, data, torch.device("cpu"))
+    return make_federation(algo, scenario, **{**TINY, **sizes, **overrides})
 
 
 @pytest.mark.parametrize("algo", ["fedavg", "fedper", "fedsta", "pcgrad", "cagrad", "ditto"])

@@ -11,7 +11,7 @@ from ..errors import UsageError, unknown
 from .collect import Collection, RunRecord
 from .delta import Bases, Delta
 from .labels import zoo_rank
-from .settings import by_setting, describe
+from .settings import by_setting, describe, listed
 from .table import Cell, Column, Row, Table, mean_cell
 from .time_to_target import Arrival, Spent, arrivals, delta_curve, resolution
 
@@ -57,7 +57,8 @@ def cost_tables(
     if scenario is not None:
         rows = rows[rows["scenario"] == scenario]
     if rows.empty:
-        raise UsageError(f"no finished run has scores on the {split!r} split")
+        there = listed(set(frame[frame["primary"].astype(bool)]["split"]))
+        raise UsageError(f"no finished run has scores on the {split!r} split; splits: {there}")
     targets = list(dict.fromkeys(map(float, targets)))
     way = CONVENTIONS[convention]
     tables = []

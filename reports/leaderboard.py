@@ -13,6 +13,7 @@ from ..tasks import TASKS
 from .collect import Collection, RunRecord
 from .delta import Delta, Fairness, Gain, Score, Scores, Units, fairness, gain, mark_differences, primary_scores
 from .labels import dataset_name, zoo_rank
+from .runs import everybody
 from .settings import by_setting, describe, distinguishing, listed
 from .table import Cell, Column, Row, Table, mean_cell
 
@@ -268,9 +269,9 @@ def _columns(part: pd.DataFrame, runs: list[RunRecord]) -> list[Column]:
     for dataset, task, metric, unit, better, client in zip(*(part[f].tolist() for f in fields)):
         facts[dataset, task, metric] = (unit, bool(better))
         members.setdefault((dataset, task, metric), set()).add(client)
-    clients = {client["id"]: client for run in reversed(runs) for client in run.summary["clients"]}
-    order = {name: i for i, name in enumerate(client["id"] for client in runs[0].summary["clients"])}
-    datasets = list(dict.fromkeys(client["dataset"] for run in runs for client in run.summary["clients"]))
+    clients = {client["id"]: client for run in reversed(runs) for client in everybody(run.summary)}
+    order = {name: i for i, name in enumerate(client["id"] for client in everybody(runs[0].summary))}
+    datasets = list(dict.fromkeys(client["dataset"] for run in runs for client in everybody(run.summary)))
 
     def kind(at: tuple) -> str:
         """Whether its clients have one task, several, or some the one and some the other."""

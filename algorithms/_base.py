@@ -109,6 +109,13 @@ class Algorithm:
         """What is scored."""
         return Evaluation()
 
+    def newcomer_encoder(self, encoders: Tensor) -> Tensor:
+        """The encoder for a client that never took part, [d], from all participants' as they are now, [N, d].
+
+        Asked after the last round, where encoders travel at all; else a newcomer has what every client starts from.
+        """
+        return encoders[0] if "encoder" in self.common else encoders.mean(0)
+
     def billed_copies(self) -> int:
         """How often each row that travels is billed; more than once where a published protocol moves more."""
         return 1

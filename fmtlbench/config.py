@@ -160,6 +160,7 @@ class EvaluationConfig:
     metric_options: dict[str, dict[str, Any]] | None = limits(None, doc="by metric, over its and the dataset's own")
     # The models of a scored round: with the server's reply, as they were sent to it (MaT-FL's code), or each in turn.
     when: Literal["after_aggregation", "before_aggregation", "both"] = "after_aggregation"
+    unseen_epochs: int = limits(5, low=1, doc="of an unseen client's decoders and heads, before it is scored")
 
 
 @dataclass(frozen=True)
@@ -434,7 +435,7 @@ def _cross_check(config: RunConfig, origins: Mapping[str, str]) -> None:
             "the warm-up is counted in rounds or in local epochs (train.warmup_epochs), not in both; --set "
             "train.warmup_rounds=null or train.warmup_epochs=0 too",
         )
-    domains = {spec.dataset for spec in config.scenario.parties()}
+    domains = {spec.dataset for spec in config.scenario.everybody()}
     needed = {"train.local_epochs": config.train.local_epochs, "data.size": config.data.size}
     if "rotate" in config.train.augment:
         needed["train.rotate_degrees"] = config.train.rotate_degrees

@@ -110,11 +110,12 @@ class Setting:
 
     @property
     def clients(self) -> int | None:
-        """How many clients the scenario has; None where the config does not list them."""
+        """How many clients take part in the scenario; None where the config does not list them."""
         listed = self.values.get("scenario.clients")
         if not isinstance(listed, list):
             return None
-        return sum(client.get("count", 1) if isinstance(client, Mapping) else 1 for client in listed)
+        groups = [client if isinstance(client, Mapping) else {} for client in listed]
+        return sum(group.get("count", 1) for group in groups if not group.get("unseen"))
 
     def value(self, name: str) -> Any:
         """Return the value of an axis, or of any dotted path, whole sections as a mapping; None: not known."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ..bench.absent import FAILED, SUFFIX, Absence
 from ..errors import UsageError
 from .labels import Labels, client_groups, counted
-from .runs import OF_SCORE, DamagedRun, Problem, RunRecord, check, located, read_json
+from .runs import OF_SCORE, DamagedRun, Problem, RunRecord, check, everybody, located, read_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,9 +114,12 @@ def _collect(paths: Iterable[str | Path]) -> Collection:
     shapes: dict[str, dict[str, str]] = {}
     for run in runs:
         run.label = labels.of(run.summary)
+        unseen = run.summary.get("unseen") or ()
         clients = run.summary["clients"]
-        shape = repr([(c["id"], c["dataset"], c["tasks"]) for c in clients])
-        run.groups = shapes.get(shape) or shapes.setdefault(shape, client_groups(clients))
+        shape = repr([[(c["id"], c["dataset"], c["tasks"]) for c in some] for some in (clients, unseen)])
+        if shape not in shapes:  # who is unseen is like nobody that took part
+            shapes[shape] = client_groups(clients) | client_groups(unseen)
+        run.groups = shapes[shape]
     _tell_apart(runs)
     for run in runs:
         run.row, run.table = (run.label,), _together(run)
@@ -208,7 +211,7 @@ def _frame(runs: list[RunRecord]) -> pd.DataFrame:
         for name, value in zip(_OF_RUN, values):
             of_run[name].append(value)
         counts.append(len(scores))
-        dataset = {c["id"]: c["dataset"] for c in s["clients"]}
+        dataset = {c["id"]: c["dataset"] for c in everybody(s)}
         for name, values in zip(OF_SCORE, zip(*map(itemgetter(*OF_SCORE), scores))):
             columns[name] += values
         columns["group"] += [run.groups[client] for client in columns["client"][len(columns["group"]) :]]

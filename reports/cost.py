@@ -57,7 +57,8 @@ def cost_tables(
     if scenario is not None:
         rows = rows[rows["run"].isin({run.name for run in collection.runs if run.summary["scenario"] == scenario})]
     if rows.empty:
-        raise UsageError(f"no finished run has scores on the {split!r} split")
+        there = listed(set(frame[frame["primary"].astype(bool)]["split"]))
+        raise UsageError(f"no finished run has scores on the {split!r} split; splits: {there}")
     targets = list(dict.fromkeys(map(float, targets)))
     way = CONVENTIONS[convention]
     tables = []

@@ -15,6 +15,7 @@ from .delta import Delta, Score, Scores
 from .fairness import COLUMNS, Fairness, fairness
 from .gains import Gains, Method, zoo_order
 from .labels import dataset_name
+from .runs import everybody
 from .settings import by_setting, describe, distinguishing, listed, table_name, table_scenarios
 from .table import Cell, Column, Row, Table, mean_cell
 
@@ -176,9 +177,9 @@ def _columns(part: pd.DataFrame, runs: list[RunRecord]) -> tuple[dict[str, list[
         facts[dataset, task, metric] = (unit, bool(better))
         found.setdefault((dataset, task, metric), {})[client] = None
     members = {at: list(clients) for at, clients in found.items()}
-    clients = {client["id"]: client for run in reversed(runs) for client in run.summary["clients"]}
-    order = {name: i for i, name in enumerate(client["id"] for client in runs[0].summary["clients"])}
-    datasets = list(dict.fromkeys(client["dataset"] for run in runs for client in run.summary["clients"]))
+    clients = {client["id"]: client for run in reversed(runs) for client in everybody(run.summary)}
+    order = {name: i for i, name in enumerate(client["id"] for client in everybody(runs[0].summary))}
+    datasets = list(dict.fromkeys(client["dataset"] for run in runs for client in everybody(run.summary)))
 
     def kind(at: tuple) -> str:
         """Whether its clients have one task, several, or some the one and some the other."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import itemgetter
@@ -148,6 +148,11 @@ def read_json(path: Path) -> dict[str, Any] | None:
     return value
 
 
+def everybody(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The clients of a run: those that took part, then those that never did."""
+    return [*summary["clients"], *(summary.get("unseen") or ())]
+
+
 def check(summary: dict[str, Any]) -> None:
     missing = [key for key in _REQUIRED if summary.get(key) is None]
     if missing:
@@ -156,7 +161,7 @@ def check(summary: dict[str, Any]) -> None:
         if summary.get(key) is not None and not isinstance(summary[key], kind):
             raise DamagedRun(f"summary.json has {key} {summary[key]!r}, expected {kind.__name__}")
     try:
-        known = {client["id"] for client in summary["clients"] if client["dataset"] and client["tasks"]}
+        known = {client["id"] for client in everybody(summary) if client["dataset"] and client["tasks"]}
         scores = list(map(itemgetter(*OF_SCORE), summary["scores"]))
     except (KeyError, TypeError) as error:
         raise DamagedRun(f"summary.json is not a run's summary: {type(error).__name__} {error}") from None

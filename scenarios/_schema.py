@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Literal
 
 from ..data.catalog import DOMAINS
@@ -22,6 +23,9 @@ class Group:
     id: str | None = None
     # Clients of one pool share the images of their domain; every pool deals all of them anew. Usually there is one.
     pool: str | None = None
+    # Never takes part. After the last round it gets the server's encoder, fits decoders and heads of its own to it on
+    # its share of the images, and is scored on the split `unseen`.
+    unseen: bool = False
 
 
 @dataclass(frozen=True)
@@ -42,19 +46,29 @@ class Scenario:
     version: int
     clients: tuple[Group, ...]
     partition: Partition = Partition()
-    evaluation: tuple[Literal["global", "personal"], ...] = ("global",)
+    evaluation: tuple[Literal["global", "personal", "unseen"], ...] = ("global",)
     # What the paper's clients exchange, unless federation.exchange says otherwise: decoders one by one, or models.
     exchange: Literal["decoders", "models"] = "decoders"
     parameters: dict[str, Any] = field(default_factory=dict)  # name → number: what the file left open, as it was set
 
     def parties(self) -> tuple[ClientSpec, ...]:
-        """The clients one by one, in file order, each with an id of its own."""
+        """The clients that take part one by one, in file order, each with an id of its own."""
+        return tuple(spec for spec in self.everybody() if not spec.unseen)
+
+    def unseen(self) -> tuple[ClientSpec, ...]:
+        """The clients that never take part; they are counted on after those that do."""
+        return tuple(spec for spec in self.everybody() if spec.unseen)
+
+    def everybody(self) -> tuple[ClientSpec, ...]:
+        """All clients in file order, in which they share the images of their dataset."""
         specs = []
+        numbers = {False: count(), True: count(sum(group.count for group in self.clients if not group.unseen))}
         for group in self.clients:
             for i in range(group.count):
                 base = group.id or _default_id(group)
                 name = base if group.count == 1 else f"{base}-{i + 1}"
-                specs.append(ClientSpec(len(specs), name, group.dataset, group.tasks, group.pool))
+                place = next(numbers[group.unseen])
+                specs.append(ClientSpec(place, name, group.dataset, group.tasks, group.pool, group.unseen))
         return tuple(specs)
 
     @property
@@ -85,6 +99,7 @@ class ClientSpec:
     dataset: str
     tasks: tuple[str, ...]
     pool: str | None = None
+    unseen: bool = False
 
 
 def check_images(
@@ -118,11 +133,18 @@ def check_scenario(scenario: Scenario, origins: Mapping[str, str], path: str = "
 
     if not scenario.clients:
         raise complain("clients", "a scenario needs at least one client")
-    if not scenario.evaluation:
-        raise complain("evaluation", "expected global, personal or both")
+    if not set(scenario.evaluation) - {"unseen"}:
+        raise complain("evaluation", "expected global, personal or both" + " beside unseen" * bool(scenario.evaluation))
     for split, times in Counter(scenario.evaluation).items():
         if times > 1:
             raise complain("evaluation", f"{split!r} is listed twice")
+    if not scenario.parties():
+        raise complain("clients", "all are unseen; a federation needs a client that takes part")
+    if scenario.unseen() and "unseen" not in scenario.evaluation:
+        name = scenario.unseen()[0].id
+        raise complain("evaluation", f"client {name!r} is unseen, so nothing would score it; add unseen to the list")
+    if "unseen" in scenario.evaluation and not scenario.unseen():
+        raise complain("evaluation", "no client is unseen; mark one with unseen: true, or leave it out of the list")
     kind, alpha = scenario.partition.kind, scenario.partition.alpha
     if kind == "dirichlet" and alpha is None:
         raise complain("partition", "dirichlet needs alpha, for example {kind: dirichlet, alpha: 0.5}")
@@ -141,6 +163,6 @@ def check_scenario(scenario: Scenario, origins: Mapping[str, str], path: str = "
                 )
             if task in group.tasks[:j]:
                 raise complain(f"clients.{i}.tasks.{j}", f"task {task!r} is listed twice")
-    for name, times in Counter(spec.id for spec in scenario.parties()).items():
+    for name, times in Counter(spec.id for spec in scenario.everybody()).items():
         if times > 1:
             raise complain("clients", f"{times} clients are called {name!r}; give each group an id or a count")

@@ -45,7 +45,7 @@ def run_pair(method, scenario, out, overrides):
     rows = [json.loads(line) for line in (result.folder / "metrics.jsonl").read_text().splitlines()]
     assert [row["round"] for row in rows] == [1, 2]
     parties = load_scenario(scenario).parties()
-    wanted = {(party.id, task) for party in parties for task in party.tasks}
+    wanted = {(client.id, task) for client in load_scenario(scenario).everybody() for task in client.tasks}
     assert {(score["client"], score["task"]) for score in result.scores} == wanted
     assert all(set(row["losses"]) == {party.id for party in parties} for row in rows)
     return None

@@ -60,6 +60,10 @@ def test_numbers_of_clients_are_an_axis_of_parameters_and_of_larger_scenarios():
     assert once.apart_from(["clients"]) != setting(scenario="st_mt_2").apart_from(["clients"])
 
 
+def test_who_is_unseen_does_not_count():
+    assert setting(scenario="st_mt_1_unseen").clients == setting().clients == 6
+
+
 def test_differences_name_paths_and_both_values():
     one, other = setting(), setting(**{"train.lr": 0.5, "data.size": {"pascal": [32, 32], "nyud": [64, 64]}})
     found = one.differences(other)

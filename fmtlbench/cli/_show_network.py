@@ -53,7 +53,7 @@ def _records(args: argparse.Namespace) -> list[dict[str, Any]]:
     # sizes do not depend on the weights
     config = dataclasses.replace(config, model=dataclasses.replace(config.model, pretrained=False, weights=None))
     records, seen = [], set()
-    for spec in config.scenario.parties():
+    for spec in config.scenario.everybody():
         if (spec.dataset, spec.tasks) in seen:
             continue
         seen.add((spec.dataset, spec.tasks))

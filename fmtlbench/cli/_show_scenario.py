@@ -52,9 +52,15 @@ def show_scenario(args: argparse.Namespace) -> int:
     )
     for name, value in scenario.parameters.items():
         print(f"scenario.{name}={value} (default {declared[name].default}): {declared[name].doc}")
-    if any(spec.pool for spec in scenario.parties()):
+    if any(spec.pool for spec in scenario.everybody()):
         print("each pool deals all images of its dataset anew")
-    if config.data.source == "real" and any(spec.tasks == ("human_parts",) for spec in scenario.parties()):
+    if scenario.unseen():
+        epochs = config.evaluation.unseen_epochs
+        print(
+            "a client that takes no part gets the server's encoder after the last round and fits decoders and heads of "
+            f"its own to it in {epochs} epochs (evaluation.unseen_epochs)"
+        )
+    if config.data.source == "real" and any(spec.tasks == ("human_parts",) for spec in scenario.everybody()):
         print("a client with human parts alone uses only those of its images that show people")
     print_records([_record(client) for client in clients])
     for file in files:
@@ -66,7 +72,7 @@ def _clients(config: RunConfig, seed: int | None) -> list[dict[str, Any]]:
     """One record per client, with its share of its dataset; images is None where only a seed can tell."""
     from ..data.views import held_out
 
-    specs = config.scenario.parties()
+    specs = config.scenario.everybody()
     groups: dict[tuple[str, str | None], list[ClientSpec]] = {}
     for spec in specs:
         groups.setdefault((spec.dataset, spec.pool), []).append(spec)
@@ -83,7 +89,9 @@ def _clients(config: RunConfig, seed: int | None) -> list[dict[str, Any]]:
             record["share"] += f" of pool {spec.pool}"
         record["images"] = images
         if "personal" in config.scenario.evaluation:
-            record["held_out"] = None if images is None else held_out(config, images)
+            record["held_out"] = None if images is None or spec.unseen else held_out(config, images)
+        if config.scenario.unseen():
+            record["unseen"] = spec.unseen
         records.append(record)
     return records
 
@@ -123,6 +131,8 @@ def _record(client: dict[str, Any]) -> dict[str, Any]:
     shown = {**client, "tasks": ", ".join(client["tasks"])}
     if "held_out" in shown:
         shown["of which held out"] = shown.pop("held_out")
+    if "unseen" in shown:
+        shown["takes part"] = "no" if shown.pop("unseen") else "yes"
     return {key: "–" if value is None else value for key, value in shown.items()}
 
 

@@ -48,7 +48,7 @@ def add(verbs) -> None:
     )  # fmt: skip
     parser.add_argument("--scenario", metavar="NAME", help="only this scenario")
     add_setting(parser)
-    parser.add_argument("--split", choices=("global", "personal"), default="global", help="default: global")
+    parser.add_argument("--split", default="global", metavar="NAME", help="whose Δm; default: global")
     parser.add_argument(
         "--convention", choices=("ours", "fmtl-bench"), default="ours",
         help="fmtl-bench: units, time and rounds as that paper's Table 8 counts them; default: ours",

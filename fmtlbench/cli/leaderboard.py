@@ -47,7 +47,9 @@ def add(verbs) -> None:
     add_runs(parser)
     add_setting(parser)
     parser.add_argument("--scenario", metavar="NAME", help="only this scenario")
-    parser.add_argument("--split", choices=("global", "personal"), help="default: global; html: both")
+    parser.add_argument(
+        "--split", metavar="NAME", help="global, personal, unseen: what the runs have; default: global; html: all"
+    )
     parser.add_argument("--baseline", default="local", metavar="NAME", help="what Δm is against; default: local")
     parser.add_argument(
         "--sort", default="zoo", metavar="BY", help="zoo (the papers' order), delta, name, or a column of the CSV"

@@ -41,7 +41,7 @@ def open_datasets(config: RunConfig, data_root: Path | None, progress: Quiet) ->
 
 def _tasks_by_domain(config: RunConfig) -> dict[str, tuple[str, ...]]:
     used: dict[str, dict[str, None]] = {}
-    for spec in config.scenario.parties():
+    for spec in config.scenario.everybody():
         used.setdefault(spec.dataset, {}).update(dict.fromkeys(spec.tasks))
         if config.scenario.partition.kind == "dirichlet":
             used[spec.dataset]["semseg"] = None  # whose histograms decide who gets an image

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,13 +37,14 @@ class ClientData:
 
 
 def client_data(config: RunConfig, datasets: dict[tuple[str, str], Any]) -> list[ClientData]:
-    """The views of every client; `datasets` maps (domain, split) to an open dataset."""
-    specs = config.scenario.parties()
+    """The views of every client, those that are unseen last; `datasets` maps (domain, split) to an open dataset."""
+    specs = config.scenario.everybody()
     shares: dict[int, np.ndarray] = {}
     for domain, pool in dict.fromkeys((spec.dataset, spec.pool) for spec in specs):
         members = [spec.index for spec in specs if (spec.dataset, spec.pool) == (domain, pool)]
         shares |= zip(members, shares_of(config, domain, pool, datasets[domain, "train"], len(members)))
-    return [_views(config, spec, shares[spec.index], datasets) for spec in specs]
+    ordered = sorted(specs, key=lambda spec: spec.index)
+    return [_views(config, spec, shares[spec.index], datasets) for spec in ordered]
 
 
 def shares_of(config: RunConfig, domain: str, pool: str | None, dataset: Any, clients: int) -> list[np.ndarray]:
@@ -62,10 +64,11 @@ def held_out(config: RunConfig, images: int) -> int:
 def _views(config: RunConfig, spec: ClientSpec, share: np.ndarray, datasets: dict) -> ClientData:
     train, test = datasets[spec.dataset, "train"], datasets[spec.dataset, "test"]
     share = share[np.isin(share, _eligible(train, spec))]
-    tests = {}
-    if "global" in config.scenario.evaluation:
-        tests["global"] = View(test, _eligible(test, spec))
-        if not len(tests["global"]):
+    # Who takes part is not judged as unseen, and who is unseen not as anything else.
+    splits = [split for split in config.scenario.evaluation if (split == "unseen") == spec.unseen]
+    tests = {split: View(test, _eligible(test, spec)) for split in splits if split != "personal"}
+    for view in tests.values():
+        if not len(view):
             raise UsageError(f"client {spec.id!r}: no test image of {spec.dataset} is usable for {_tasks(spec)}")
     if len(share) < config.scenario.least_images:
         raise UsageError(
@@ -73,7 +76,7 @@ def _views(config: RunConfig, spec: ClientSpec, share: np.ndarray, datasets: dic
             f"needs {config.scenario.least_images}; "
             f"set more images or fewer clients of {spec.dataset}"
         )
-    if "personal" in config.scenario.evaluation:
+    if "personal" in splits:
         held = held_out(config, len(share))
         order = stream(config.seed, "personal", spec.id).permutation(len(share))
         tests["personal"] = View(train, np.sort(share[order[:held]]))
@@ -93,12 +96,18 @@ def _tasks(spec: ClientSpec) -> str:
 
 
 def parties(config: RunConfig, data: list[ClientData]) -> list[Party]:
-    """The clients as the server knows them."""
-    specs = config.scenario.parties()
+    """The clients that take part, as the server knows them."""
+    return _parties(config, config.scenario.parties(), data)
+
+
+def newcomers(config: RunConfig, data: list[ClientData]) -> list[Party]:
+    """The unseen clients, as the server gets to know them after the last round."""
+    return _parties(config, config.scenario.unseen(), data)
+
+
+def _parties(config: RunConfig, specs: Sequence[ClientSpec], data: list[ClientData]) -> list[Party]:
     whole = config.federation.exchange == "models"
     merged = whole or config.model.one_decoder
     # Whole models meet position by position, so alike clients must list their tasks alike.
     tasks = [in_order(s.tasks) if whole else s.tasks for s in specs]
-    return [
-        Party(s.index, s.id, s.dataset, t, len(d.train), merged) for s, t, d in zip(specs, tasks, data, strict=True)
-    ]
+    return [Party(s.index, s.id, s.dataset, t, len(data[s.index].train), merged) for s, t in zip(specs, tasks)]

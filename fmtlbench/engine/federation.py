@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 
-from ..algorithms import ALGORITHMS, Algorithm
+from ..algorithms import ALGORITHMS, Algorithm, Evaluation
 from ..algorithms._linear import gram
 from ..config import RunConfig
 from ..cost.clock import OTHER, stopwatch
-from ..data.views import ClientData, parties
+from ..data.views import ClientData, newcomers, parties
 from ..errors import FmtlbenchError
 from ..exchange import Round, Rows
 from ..schema import build
@@ -27,6 +27,17 @@ def make_algorithm(config: RunConfig, members: list) -> Algorithm:
     """The configured method with its options."""
     chosen = ALGORITHMS.resolve(config.algorithm.file or config.algorithm.name)
     return chosen(build(chosen.Params, config.algorithm.options, {}, "algo"), members)
+
+
+class Newcomer(Algorithm):
+    """What a client does that takes part in nothing: fit fresh decoders and heads to the encoder it was given."""
+
+    @dataclass(frozen=True)
+    class Params:
+        epochs: int
+
+    def evaluation_model(self):
+        return Evaluation(finetune=(("decoder", "head"),) * self.params.epochs)
 
 
 @dataclass(frozen=True)
@@ -45,10 +56,12 @@ class Federation:
 
     def __init__(self, config: RunConfig, data: list[ClientData], device: torch.device) -> None:
         self.config, self.device = config, device
-        self.parties = parties(config, data)
+        self.parties, self.newcomers = parties(config, data), newcomers(config, data)
         self.algorithm = make_algorithm(config, self.parties)
+        alone = Newcomer(Newcomer.Params(config.evaluation.unseen_epochs), self.newcomers)
+        members = [*((p, self.algorithm) for p in self.parties), *((p, alone) for p in self.newcomers)]
         self.executor = SerialExecutor(
-            lambda i: Client(config, self.parties[i], data[i], self.algorithm, device), len(self.parties)
+            lambda i: Client(config, members[i][0], data[i], members[i][1], device), len(members)
         )
         self.clock = stopwatch(device)
         self.common: dict[str, torch.Tensor] = {}  # what a returning client is brought up to date with, [d] by kind
@@ -56,7 +69,13 @@ class Federation:
 
     @property
     def clients(self) -> list[Client]:
-        return self.executor.clients
+        """Those that take part."""
+        return self.executor.clients[: len(self.parties)]
+
+    @property
+    def unseen(self) -> list[Client]:
+        """Those that never do."""
+        return self.executor.clients[len(self.parties) :]
 
     def present(self, index: int) -> list[int]:
         """Who takes part in round `index`: everybody, or a seeded sample of the configured share."""
@@ -81,10 +100,11 @@ class Federation:
             reports = self.executor.call(present, "train", index, kinds, on_step)
         return Trained(index, kinds, present, before, reports)
 
-    def exchange(self, trained: Trained, describe: bool = False) -> dict[str, Any]:
+    def exchange(self, trained: Trained, describe: bool = False, last: bool = False) -> dict[str, Any]:
         """The second half: upload, the server's step, download; returns the round's row, without scores.
 
-        `describe` adds the inner products of the clients' updates, from which they can be drawn.
+        `describe` adds the inner products of the clients' updates, from which they can be drawn. After the `last` round
+        unseen clients get their encoder.
         """
         kinds, present = trained.kinds, trained.present
         with self.clock.phase("upload"):
@@ -96,6 +116,8 @@ class Federation:
         with self.clock.phase("download"):
             self._scatter(rows, new)
             self._remember(new, present)
+            if last:
+                self._welcome()
         ids = [self.parties[i].id for i in present]
         return {
             "round": trained.index + 1,
@@ -127,6 +149,14 @@ class Federation:
         """Every client's scores as its model is now: after round `index`, or between its halves."""
         with self.clock.phase("evaluate"):
             everybody = self.executor.call(range(len(self.parties)), "evaluate", index)
+        return [record for records in everybody for record in records]
+
+    def evaluate_unseen(self, index: int) -> list[dict[str, Any]]:
+        """The scores of the clients that never took part, each fitted to the encoder that `exchange` handed out."""
+        if not self.newcomers:
+            return []
+        with self.clock.phase("evaluate"):
+            everybody = self.executor.call([party.index for party in self.newcomers], "evaluate", index)
         return [record for records in everybody for record in records]
 
     def _gather(self, clients: list[int], kinds: tuple[str, ...]) -> dict[str, torch.Tensor]:
@@ -164,21 +194,35 @@ class Federation:
             self.common |= {kind: new[kind][0].clone() for kind in self.algorithm.common if kind in new}
             self.behind |= absent
 
+    @torch.no_grad()
+    def _welcome(self) -> None:
+        """Send the unseen clients the encoder that the method has for them, where encoders travel at all."""
+        rounds = range(self.config.federation.rounds)
+        if not self.newcomers or not any("encoder" in self.algorithm.shared(index) for index in rounds):
+            return
+        # The server has every participant's encoder: what it sent last, or got last where it sends anchors only.
+        encoders = self._gather(list(range(len(self.parties))), ("encoder",))["encoder"]
+        if "encoder" in self.common:
+            encoders[sorted(self.behind)] = self.common["encoder"]
+        chosen = self.algorithm.newcomer_encoder(encoders)
+        _check_shape(f"{self.algorithm.name}.newcomer_encoder", "encoder", chosen, tuple(encoders.shape[1:]))
+        for party in self.newcomers:
+            self.ledger.book(party.id, "down", "encoder", [chosen], copies=1)
+        self.executor.send("download", {party.index: {"encoder": [chosen]} for party in self.newcomers})
+
     def _check_reply(self, kind: str, values: Any, rows: dict[str, Rows]) -> None:
         """A method somebody is still writing gets one clear line."""
         who = f"{self.algorithm.name}.aggregate"
         if kind not in rows:
             raise FmtlbenchError(f"{who} returned {kind!r}, but only {', '.join(rows)} travelled in this round")
-        expected = tuple(rows[kind].after.shape)
-        if not isinstance(values, torch.Tensor) or tuple(values.shape) != expected:
-            came = tuple(values.shape) if isinstance(values, torch.Tensor) else type(values).__name__
-            raise FmtlbenchError(f"{who} returned {came} for {kind!r}, expected a tensor of shape {expected}")
+        _check_shape(who, kind, values, tuple(rows[kind].after.shape))
 
     def timing(self) -> dict[str, Any]:
         """Where the time since the round began went: seconds by phase, and by client and phase. Asked once a round."""
         self.clock.lap(OTHER)
         server = self.clock.read()
-        clients = {p.id: t for p, t in zip(self.parties, self.executor.call(range(len(self.parties)), "times"))}
+        everybody = [*self.parties, *self.newcomers]
+        clients = {p.id: t for p, t in zip(everybody, self.executor.call([p.index for p in everybody], "times"))}
         seconds: dict[str, float] = {}
         for times in clients.values():
             for phase in ("load", "step", "warmup"):
@@ -201,3 +245,9 @@ class Federation:
         self.algorithm.load_state_dict(server["algorithm"])
         self.common, self.behind = server["common"], set(server["behind"])
         self.executor.send("load_state_dict", {i: states[f"client-{i:03d}"] for i in range(len(self.parties))})
+
+
+def _check_shape(who: str, kind: str, values: Any, expected: tuple[int, ...]) -> None:
+    if not isinstance(values, torch.Tensor) or tuple(values.shape) != expected:
+        came = tuple(values.shape) if isinstance(values, torch.Tensor) else type(values).__name__
+        raise FmtlbenchError(f"{who} returned {came} for {kind!r}, expected a tensor of shape {expected}")

@@ -17,8 +17,9 @@ class Ledger:
         self.copies = copies
         self.clients: dict[str, dict[str, dict[str, int]]] = {}
 
-    def book(self, client: str, direction: str, kind: str, rows: Iterable[Tensor]) -> None:
-        size = self.copies * sum(row.numel() * row.element_size() for row in rows)
+    def book(self, client: str, direction: str, kind: str, rows: Iterable[Tensor], copies: int | None = None) -> None:
+        """Add the bytes of `rows`; `copies` where they are not the method's own protocol."""
+        size = (copies or self.copies) * sum(row.numel() * row.element_size() for row in rows)
         kinds = self.clients.setdefault(client, {"up": {}, "down": {}})[direction]
         kinds[kind] = kinds.get(kind, 0) + size
 

@@ -23,9 +23,11 @@ from .stored import StoredRun, seen
 
 
 def predict_run(folder: Path, data_root: Path | None, device: torch.device, progress: Quiet) -> list[Path]:
-    """All predictions of a finished run, for every split it is judged on, into its folder; what is there is kept."""
+    """All predictions of a finished run, for every split its participants are judged on; what is there is kept."""
     run = StoredRun(folder)
-    targets = {split: split_folder(folder, split) for split in run.config.scenario.evaluation}
+    # Of an unseen client nothing is kept: it fits its decoders to an encoder only to be scored.
+    splits = [split for split in run.config.scenario.evaluation if split != "unseen"]
+    targets = {split: split_folder(folder, split) for split in splits}
     missing = {split: target for split, target in targets.items() if not _is_complete(run, target)}
     if missing:
         run.open(data_root, device, progress)

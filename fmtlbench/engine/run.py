@@ -24,6 +24,7 @@ from ..progress import Quiet
 from ..result import RunResult
 from ..store import RunStore, StoreError
 from .checkpoint import DamagedCheckpoint, available, load_checkpoint, save_checkpoint
+from .client import Client
 from .federation import Federation
 from .precision import check_amp
 from .trivial import best_constant
@@ -129,11 +130,13 @@ def _one_round(store: RunStore, federation: Federation, index: int, progress: Qu
     when = config.evaluation.when if scored else None
     trained = federation.train(index, progress.step)
     before = federation.evaluate(index) if when in ("before_aggregation", "both") else None
-    row = federation.exchange(trained, describe=scored)
+    row = federation.exchange(trained, describe=scored, last=last)
     if notes := federation.algorithm.notes():
         row["notes"] = notes
     if scored:
         row["scores"] = before if when == "before_aggregation" else federation.evaluate(index)
+    if last:
+        row["scores"] += federation.evaluate_unseen(index)
     if when == "both":
         row["scores_before"] = before
     timing = meter.row({"round": index + 1, **federation.timing()})
@@ -152,7 +155,7 @@ def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str
     tail = meter.tail()  # what follows is reckoning, not the run's
     config, rows = store.config, store.rows()
     scores, before = rows[-1]["scores"], rows[-1].get("scores_before", [])
-    clients = {client.party.id: client for client in federation.clients}
+    clients = {client.party.id: client for client in (*federation.clients, *federation.unseen)}
     trivial: dict[tuple, float | None] = {}
     for record in scores + before:
         if record["primary"]:
@@ -192,11 +195,8 @@ def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str
         "numerics": config.numerics,
         "versions": versions(),
         "data_fingerprints": fingerprints,
-        "clients": [
-            {"id": c.party.id, "dataset": c.party.dataset, "tasks": list(c.party.tasks), "samples": c.party.samples,
-             "parameters": c.main.flat.counts()}
-            for c in federation.clients
-        ],
+        "clients": _about(federation.clients),
+        **({"unseen": _about(federation.unseen)} if federation.unseen else {}),
         "bytes_up": sum(row["bytes_up"] for row in rows),
         "bytes_down": sum(row["bytes_down"] for row in rows),
         "scores": scores,
@@ -207,6 +207,14 @@ def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str
     bill = make_bill(store.rows("timing.jsonl"), store.repeated(), tail, *traffic)
     store.write_summary(summary, {**bill, **sizes})
     return RunResult(store.folder, summary, reused=False)
+
+
+def _about(clients: list[Client]) -> list[dict[str, Any]]:
+    return [
+        {"id": c.party.id, "dataset": c.party.dataset, "tasks": list(c.party.tasks), "samples": c.party.samples,
+         "parameters": c.main.flat.counts()}
+        for c in clients
+    ]  # fmt: skip
 
 
 @contextmanager

@@ -139,7 +139,7 @@ def _twin(scenario: Scenario) -> str | None:
 
 
 def _essence(scenario: Scenario) -> tuple:
-    clients = [(spec.dataset, tuple(sorted(spec.tasks)), spec.pool or "") for spec in scenario.parties()]
+    clients = [(spec.dataset, tuple(sorted(spec.tasks)), spec.pool or "") for spec in scenario.everybody()]
     if scenario.partition.kind != "linear":  # there the order decides the shares
         clients.sort()
     return clients, scenario.partition, scenario.evaluation, scenario.exchange

@@ -26,8 +26,8 @@ def build_client_model(config: RunConfig, party: Party) -> DenseNet:
     size = config.data.size[party.dataset]
     outputs = task_outputs(config, party.dataset, party.tasks)
     everybody: dict[str, int] = {}
-    for spec in config.scenario.parties():
-        for task, n in task_outputs(config, spec.dataset, spec.tasks).items():
+    for member in (*config.scenario.parties(), party):  # who is unseen makes nobody else's network larger
+        for task, n in task_outputs(config, member.dataset, member.tasks).items():
             everybody[task] = max(n, everybody.get(task, 0))
     return build_model(config.model, size, outputs, config.seed, everybody)
 

@@ -14,13 +14,14 @@ class PlotError(FmtlbenchError):
 
 
 def evaluated(run: RunRecord, split: str) -> dict[int, list[dict[str, Any]]]:
-    """Round → its primary scores on the split, for the rounds that were evaluated."""
+    """Round → its primary scores on the split, for the rounds that were evaluated on it."""
     rounds = {
         row["round"]: [r for r in row["scores"] if r["primary"] and r["split"] == split]
         for row in run.rows()
         if row.get("scores")
     }
-    if not any(rounds.values()):
+    rounds = {number: records for number, records in rounds.items() if records}
+    if not rounds:
         raise PlotError(f"{run.name}: metrics.jsonl has no scores of split {split!r}")
     return rounds
 

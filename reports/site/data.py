@@ -15,7 +15,7 @@ from ..leaderboard import leaderboards
 from ..settings import by_setting
 from ..table import Row, Table
 
-SPLITS = ("global", "personal")  # others follow in alphabetical order
+SPLITS = ("global", "personal", "unseen")  # others follow in alphabetical order
 MOST_COMPARED = 40  # methods: 780 pairs to test; nobody reads more of them on a page
 
 

@@ -11,6 +11,7 @@ from ...cost.bill import quantity
 from ...errors import FmtlbenchError
 from ...tasks import TASKS
 from ..collect import RunRecord
+from ..runs import everybody
 from ..table import MISSING
 from .curves import draw, loss_curves, score_curves
 from .data import SPLITS, Site
@@ -161,11 +162,13 @@ def _clients(run: RunRecord) -> Html:
     heads = [tag("th", head, scope="col", data_sort="text") for head in ("Client", "Dataset", "Tasks")]
     heads += [tag("th", head, scope="col", class_="num", data_sort="down") for head in ("Images", "Parameters")]
     rows = []
-    for c in run.summary["clients"]:
+    taking_part = len(run.summary["clients"])
+    for place, c in enumerate(everybody(run.summary)):
+        name = c["id"] + " (unseen)" * (place >= taking_part)
         parameters = c.get("parameters")
         total = sum(parameters.values()) if isinstance(parameters, dict) else parameters
         cells = [
-            tag("th", c["id"], scope="row"), tag("td", c["dataset"]), tag("td", ", ".join(map(_title, c["tasks"]))),
+            tag("th", name, scope="row"), tag("td", c["dataset"]), tag("td", ", ".join(map(_title, c["tasks"]))),
         ]  # fmt: skip
         for number in (c.get("samples"), total):
             text = MISSING if number is None else f"{number:,}".replace(",", " ")

@@ -52,7 +52,7 @@ def analyse(
     Args:
         frame: As `reports.collect` makes it.
         scenarios: Only these; all if empty.
-        split: Which scores: global or personal.
+        split: Which scores: global, personal or unseen.
         correction: Of the Wilcoxon tests: holm or bonferroni.
         alpha: The level of significance.
         pair: Labels of two methods, for the probability of improvement; with only two methods it is those.

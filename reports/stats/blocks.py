@@ -49,7 +49,7 @@ def make_blocks(
     Args:
         frame: As `reports.collect` makes it.
         scenarios: Only these; all if empty.
-        split: Which scores: global or personal.
+        split: Which scores: global, personal or unseen.
         reference: Scores become relative changes against these runs (the mean over their seeds and clients).
 
     Raises:
@@ -59,7 +59,7 @@ def make_blocks(
     rows = _chosen(frame, scenarios, split)
     rows = comparable(rows, notes)
     rows = _with_holes(_once(rows, notes))
-    if split == "global":
+    if split != "personal":  # the same images for all
         rows = _collapse(rows, notes)
     if rows["higher_is_better"].isna().any():
         names = sorted(rows.loc[rows["higher_is_better"].isna(), "metric"].unique())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fmtlbench.config import resolve
-from fmtlbench.data.views import client_data, parties
+from fmtlbench.data.views import client_data, newcomers, parties
 from fmtlbench.errors import UsageError
 
 
@@ -135,3 +135,18 @@ def test_parties_know_their_number_of_training_images():
     members = parties(config, data)
     assert [p.samples for p in members] == [len(d.train) for d in data]
     assert [(p.index, p.id) for p in members] == [(c.index, c.id) for c in config.scenario.parties()]
+
+
+def test_an_unseen_client_has_its_share_of_the_images_and_a_split_of_its_own():
+    overrides = {"scenario.evaluation": ["global", "personal", "unseen"], "scenario.partition.kind": "linear",
+                 "data.personal_fraction": 0.25}  # fmt: skip
+    config = resolve("local", "st_mt_1_unseen", overrides=overrides)
+    datasets = {(d, s): range(n) for d in ("pascal", "nyud") for s, n in (("train", 42), ("test", 7))}
+    *data, late = client_data(config, datasets)
+    assert [len(d.train) + len(d.tests["personal"]) for d in data] == [2, 4, 6, 8, 10, 42]
+    assert len(late.train) == 12 and {name: len(view) for name, view in late.tests.items()} == {"unseen": 7}
+    assert all(set(d.tests) == {"global", "personal"} for d in data)
+    others = {i for d in data[:5] for view in (d.train, d.tests["personal"]) for i in view.indices.tolist()}
+    assert others | set(late.train.indices.tolist()) == set(range(42)) and len(others) == 30
+    assert [p.id for p in newcomers(config, [*data, late])] == ["newcomer"]
+    assert [p.index for p in parties(config, [*data, late])] == list(range(6))

@@ -63,6 +63,12 @@ def test_as_in_the_paper(name):
     assert scenario.paper.startswith(f"{paper} (")
 
 
+def test_the_unseen_client_stays_beside_the_papers():
+    scenario = load_scenario("st_mt_1_unseen")
+    assert clients(scenario) == EXPECTED["st_mt_1"][0] and scenario.evaluation == ("global", "unseen")
+    assert [(c.id, c.dataset, c.tasks) for c in scenario.unseen()] == [("newcomer", P, ("semseg",))]
+
+
 def test_only_the_hybrid_scenario_deals_twice():
     pools = {name: {client.pool for client in load_scenario(name).parties()} for name in EXPECTED}
     assert pools.pop("niid3_sdht") == {"single", "multi"}

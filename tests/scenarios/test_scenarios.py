@@ -18,9 +18,9 @@ def test_built_in_files_load_and_say_where_they_come_from(name):
     scenario = load_scenario(name)
     assert scenario.name == name and scenario.parties()
     assert len(scenario.description) > 20 and len(scenario.paper) > 10 and scenario.version >= 1
-    ids = [client.id for client in scenario.parties()]
-    assert len(set(ids)) == len(ids)
-    assert [client.index for client in scenario.parties()] == list(range(len(ids)))
+    everybody = [*scenario.parties(), *scenario.unseen()]
+    assert len({client.id for client in everybody}) == len(everybody)
+    assert [client.index for client in everybody] == list(range(len(everybody)))
     first_line = scenario_files()[name].read_text(encoding="utf-8").splitlines()[0]
     assert first_line.startswith("# Run: fmtlbench run") and first_line.endswith(f"--scenario {name}")
 
@@ -70,6 +70,10 @@ def test_a_users_file(load, name):
         ("id: both", "id: 5", 8, ["clients.1.id", "text"]),
         ("version: 3", "version: 3\nevaluation: [globl]", 4, ["evaluation.0", "global, personal", "'globl'"]),
         ("version: 3", "version: 3\nevaluation: []", 4, ["evaluation", "global, personal"]),
+        ("version: 3", "version: 3\nevaluation: [global, unseen]", 4, ["evaluation", "no client is unseen"]),
+        ("version: 3", "version: 3\nevaluation: [unseen]", 4, ["evaluation", "global, personal or both beside unseen"]),
+        ("id: both", "unseen: true", 1, ["evaluation", "'pascal-multi' is unseen", "add unseen to the list"]),
+        ("id: both", "unseen: 1", 8, ["clients.1.unseen", "true or false"]),
         ("version: 3", "version: 3\nevaluation: [global, global]", 4, ["evaluation", "listed twice"]),
         ("version: 3", "version: 3\npartition: {kind: even}", 4, ["partition.kind", "equal, linear, dirichlet"]),
         ("version: 3", "version: 3\npartition: {kind: dirichlet}", 4, ["partition", "needs alpha"]),
@@ -96,11 +100,23 @@ def test_a_malformed_file_is_pointed_at(load, tmp_path, old, new, line, parts):
     assert "\n" not in message
 
 
+def test_unseen_clients_are_counted_after_those_that_take_part(load):
+    text = GOOD.replace("count: 2", "count: 2, unseen: true, id: late") + "evaluation: [global, unseen]\n"
+    scenario = load(text)
+    assert [(c.index, c.id) for c in scenario.everybody()] == [(1, "late-1"), (2, "late-2"), (0, "both")]
+    assert [c.id for c in scenario.parties()] == ["both"] and [c.index for c in scenario.unseen()] == [1, 2]
+    with pytest.raises(UsageError, match="all are unseen; a federation needs a client that takes part"):
+        load(text.replace("id: both", "unseen: true"))
+    with pytest.raises(UsageError, match="2 clients are called 'late-1'"):
+        load(text.replace("id: both", "id: late-1"))
+
+
 @pytest.mark.parametrize(
     ("changes", "evaluation", "place"),
     [
         ("count: 2", "[global]", None),
         ("count: 10", "[global]", None),
+        ("count: 11, unseen: true", "[global, unseen]", ":5: clients.0.count: 11 nyud clients, but only 10 images"),
         ("count: 11", "[global]", ":5: clients.0.count: 11 nyud clients, but only 10 images to share; set fewer"),
         ("count: 6", "[personal]", ":5: clients.0.count: 6 nyud clients, but only 10 images to share, two each"),
         ("count: 6, pool: one", "[personal]", ":5: clients.0.count: 6 nyud clients"),

@@ -76,6 +76,15 @@ def test_what_is_exchanged_is_shown_with_the_override_that_holds(show):
     assert told == ["models", "decoders"]
 
 
+def test_clients_that_take_no_part_are_shown_with_their_share(show):
+    code, out, _ = show("st_mt_1_unseen")
+    assert code == 0 and column(out, "client")[-1] == "newcomer" and column(out, "share")[0] == "1/6"
+    assert column(out, "takes part") == ["yes"] * 6 + ["no"] and "judged on: global, unseen" in out
+    assert "in 5 epochs (evaluation.unseen_epochs)" in out
+    assert [p["unseen"] for p in parties(show, "st_mt_1_unseen")] == [False] * 6 + [True]
+    assert "takes part" not in show("st_mt_1")[1]
+
+
 def test_drawn_shares_need_a_seed(show, tmp_path):
     code, out, _ = show("iid1_sdmt", overrides=DRAWN)
     assert code == 0 and column(out, "share") == ["drawn by seed"] * 4 and column(out, "images") == ["–"] * 4

@@ -238,8 +238,7 @@ def resolve(
     overrides: Mapping[str, Any] | None = None,
 ) -> RunConfig:
     """Preset + scenario + algorithm options + overrides → one checked config."""
-    if not isinstance(seed, numbers.Integral) or isinstance(seed, bool) or seed < 0:
-        raise UsageError(f"--seed {seed}: expected a whole number, 0 or more")
+    seed = _check_seed(seed)
     method = _check_method(ALGORITHMS.resolve(algo, "--algo"))
     tree, origins = _put_together(scenario, preset, overrides, method.name)
     options = build(method.Params, tree.pop("algo"), origins, "algo")
@@ -250,21 +249,32 @@ def resolve(
         "source": hashlib.sha256(Path(algo).read_bytes()).hexdigest() if is_file else None,
         "file": algo if is_file else None,
     }
-    config = _check({**tree, "algorithm": algorithm, "seed": int(seed), "device": device}, origins)
+    config = _check({**tree, "algorithm": algorithm, "seed": seed, "device": device}, origins)
     reason = method.refuses(options, config.scenario, config.federation) or _incongruent(config, method, options)
     if reason:
         raise RefusedError(f"{method.name} on {config.scenario.name}: {reason}")
     return config
 
 
+def resolve_without_method(
+    scenario: str,
+    preset: str = "nano",
+    seed: int = 0,
+    device: str = "cpu",
+    overrides: Mapping[str, Any] | None = None,
+) -> RunConfig:
+    """Preset + scenario + overrides → a checked config of no method: what any method's runs there have in common."""
+    tree, origins = _put_together(scenario, preset, overrides)
+    del tree["algo"]
+    nobody = {"name": "", "options": {}}
+    return _check({**tree, "algorithm": nobody, "seed": _check_seed(seed), "device": device}, origins)
+
+
 def resolve_setting(
     scenario: str, preset: str = "nano", device: str = "cpu", overrides: Mapping[str, Any] | None = None
 ) -> Setting:
     """Preset + scenario + overrides → their setting, whatever method may run in it."""
-    tree, origins = _put_together(scenario, preset, overrides)
-    del tree["algo"]
-    nobody = {"name": "", "options": {}}
-    return _check({**tree, "algorithm": nobody, "seed": 0, "device": device}, origins).setting()
+    return resolve_without_method(scenario, preset, device=device, overrides=overrides).setting()
 
 
 def resolve_options(algo: str, preset: str, overrides: Mapping[str, Any]) -> tuple[type[Algorithm], Any]:
@@ -361,6 +371,12 @@ def _encoder_only(method: type[Algorithm]) -> str:
     names = {f.name for f in dataclasses.fields(method.Params)}
     options = {"shared": "encoder", "decoder": "none", "unify_every": "null"}
     return "".join(f" (--set algo.{name}={value})" for name, value in options.items() if name in names)
+
+
+def _check_seed(seed: Any) -> int:
+    if not isinstance(seed, numbers.Integral) or isinstance(seed, bool) or seed < 0:
+        raise UsageError(f"--seed {seed}: expected a whole number, 0 or more")
+    return int(seed)
 
 
 def _check_method(method: Any) -> type[Algorithm]:

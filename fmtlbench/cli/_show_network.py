@@ -42,13 +42,13 @@ def _records(args: argparse.Namespace) -> list[dict[str, Any]]:
 
     import torch
 
-    from ..config import parse_overrides, resolve
+    from ..config import parse_overrides, resolve_without_method
     from ..exchange import Party
     from ..models.build import build_client_model
     from ..models.complexity import flops, parameters, step_flops, table1_operations
     from ..models.weights import describe_weights
 
-    config = resolve("local", args.scenario, args.name, overrides=parse_overrides(args.assignments))
+    config = resolve_without_method(args.scenario, args.name, overrides=parse_overrides(args.assignments))
     weights = describe_weights(config.model)
     # sizes do not depend on the weights
     config = dataclasses.replace(config, model=dataclasses.replace(config.model, pretrained=False, weights=None))

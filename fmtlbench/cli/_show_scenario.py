@@ -22,12 +22,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def show_scenario(args: argparse.Namespace) -> int:
-    from ..config import parse_overrides, resolve
+    from ..config import parse_overrides, resolve_without_method
     from ..errors import UsageError
     from ..scenarios import Parameters, read_scenario
     from ..schema import plain
 
-    config = resolve("local", args.name, args.preset, args.seed or 0, overrides=parse_overrides(args.assignments))
+    config = resolve_without_method(args.name, args.preset, args.seed or 0, overrides=parse_overrides(args.assignments))
     scenario = config.scenario
     drawn = scenario.partition.kind == "dirichlet"
     if args.output and drawn and args.seed is None:

@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..algorithms import ALGORITHMS
-from ..config import resolve
+from ..config import resolve, resolve_options, resolve_without_method
 from ..errors import UsageError
-from ..presets import preset_options
 from ..scenarios import Scenario, load_scenario, scenario_files
 from ..schema import plain
 from ..yamlfile import load_yaml
@@ -104,16 +102,15 @@ def import_config(path: str | Path, algo: str | None = None, preset: str | None 
 
 def _checked(draft: Imported) -> Imported:
     """Load it as a run would, and keep only the overrides that change something."""
-    method = ALGORITHMS.resolve(draft.algo, "--algo")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / f"{Path(draft.source).stem}.yml"
         file.write_text(draft.text(file.name), encoding="utf-8")
         try:
-            options = {**plain(method.Params()), **preset_options(draft.preset).get(method.name, {})}
-            present = _flat({**plain(resolve("local", str(file), draft.preset)), "algo": options})
+            _, options = resolve_options(draft.algo, draft.preset, {})
+            present = _flat({**plain(resolve_without_method(str(file), draft.preset)), "algo": plain(options)})
             needed = {key: value for key, value in draft.overrides.items() if present.get(key) != value}
             general = {key: value for key, value in needed.items() if not key.startswith("algo.")}
-            scenario = resolve("local", str(file), draft.preset, overrides=general).scenario
+            scenario = resolve_without_method(str(file), draft.preset, overrides=general).scenario
         except UsageError as error:  # the user knows nothing of our file
             raise UsageError(str(error).replace(f"{file}:", f"{draft.source}, as a scenario, line ")) from None
         try:

@@ -68,6 +68,13 @@ def test_the_counts_are_those_of_a_run(show, cache, name, overrides):
     ]
 
 
+def test_a_scenario_is_shown_whatever_a_method_would_refuse(show):
+    half = {"federation.participation": 0.5}  # in which local training has no meaning
+    assert len(parties(show, "st_mt_1", overrides=half)) == 6
+    code, _, err = show("st_mt_1", "--seed", -1)
+    assert code == 2 and "--seed -1: expected a whole number" in err
+
+
 def test_what_is_exchanged_is_shown_with_the_override_that_holds(show):
     assert "· exchange: decoders ·" in show("st_mt_1")[1] and "· exchange: models ·" in show("niid6_ubcdmt")[1]
     other = {"federation.exchange": "decoders"}

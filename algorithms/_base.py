@@ -58,6 +58,8 @@ class Algorithm:
     name: ClassVar[str]
     title: ClassVar[str]  # as printed in tables
     paper: ClassVar[str]  # authors, venue, arXiv
+    # What it is made for, names of scenarios.ROLES: the probes judge it by these (fmtlbench probe).
+    roles: ClassVar[tuple[str, ...]] = ("shares",)
     # Models each client trains, one after the other. Only "main" travels; others start from the same weights.
     tracks: ClassVar[tuple[str, ...]] = ("main",)
     # Whether what the server sends replaces the client's parameters, or only serves its local objective as anchor.

@@ -22,6 +22,7 @@ class CAGrad(Sharing):
 
     title = "CAGrad"
     paper = "Liu et al., NeurIPS 2021, arXiv:2110.14048"
+    roles = ("shares", "conflict_averse")
     common = ("encoder", "decoder")
 
     @dataclass(frozen=True)

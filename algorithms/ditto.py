@@ -20,6 +20,7 @@ class Ditto(FedAvg):
 
     title = "Ditto"
     paper = "Li et al., ICML 2021, arXiv:2012.04221"
+    roles = ("shares", "personal")
     tracks = ("main", "personal")
 
     @dataclass(frozen=True)

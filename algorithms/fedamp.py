@@ -27,6 +27,7 @@ class FedAMP(Sharing):
 
     title = "FedAMP"
     paper = "Huang et al., AAAI 2021, arXiv:2007.03797"
+    roles = ("shares", "personal", "clusters")
     installs = False
 
     @dataclass(frozen=True)

@@ -22,6 +22,7 @@ class FedAvg(Sharing):
 
     title = "FedAvg"
     paper = "McMahan et al., AISTATS 2017, arXiv:1602.05629"
+    roles = ("shares", "averages")
     common = ("encoder", "decoder")
 
     @dataclass(frozen=True)

@@ -30,6 +30,7 @@ class FedHCA2(Algorithm):
 
     title = "FedHCA²"
     paper = "Lu et al., CVPR 2024, arXiv:2311.13250"
+    roles = ("shares", "personal", "conflict_averse")
 
     @dataclass(frozen=True)
     class Params:

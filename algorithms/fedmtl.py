@@ -26,6 +26,7 @@ class FedMTL(Sharing):
 
     title = "FedMTL"
     paper = "Smith et al., NeurIPS 2017, arXiv:1705.10467"
+    roles = ("shares", "personal")
     installs = False
 
     @dataclass(frozen=True)

@@ -19,6 +19,7 @@ class FedPer(Algorithm):
 
     title = "FedPer"
     paper = "Arivazhagan et al., 2019, arXiv:1912.00818"
+    roles = ("shares", "personal")
     common = ("encoder",)
 
     @dataclass(frozen=True)

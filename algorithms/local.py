@@ -11,6 +11,7 @@ class LocalTraining(Algorithm):
 
     title = "Local"
     paper = "baseline of every paper"
+    roles = ()
 
     @classmethod
     def refuses(cls, params, scenario, federation):

@@ -28,6 +28,7 @@ class MaTFL(Algorithm):
 
     title = "MaT-FL"
     paper = "Cai et al., CVPR Workshops 2023"
+    roles = ("shares", "personal", "clusters")
 
     @dataclass(frozen=True)
     class Params:

@@ -24,6 +24,7 @@ class PCGrad(Sharing):
 
     title = "PCGrad"
     paper = "Yu et al., NeurIPS 2020, arXiv:2001.06782"
+    roles = ("shares", "conflict_averse")
     common = ("encoder", "decoder")
 
     @dataclass(frozen=True)

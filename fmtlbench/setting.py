@@ -20,6 +20,7 @@ from .errors import unknown
 NEUTRAL = (
     "checkpoint_every", "algorithm.file", "scenario.description", "scenario.paper", "data.workers", "model.weights",
     "scenario.exchange",  # federation.exchange is what held
+    "scenario.probe",  # it judges runs that are made without it
 )  # fmt: skip
 OWN = ("algorithm", "seed")
 # They decide numbers, but no paper's setting describes them.

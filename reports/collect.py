@@ -116,7 +116,9 @@ def _collect(paths: Iterable[str | Path]) -> Collection:
         run.label = labels.of(run.summary)
         unseen = run.summary.get("unseen") or ()
         clients = run.summary["clients"]
-        shape = repr([[(c["id"], c["dataset"], c["tasks"]) for c in some] for some in (clients, unseen)])
+        shape = repr(
+            [[(c["id"], c["dataset"], c["tasks"], c.get("relabel")) for c in some] for some in (clients, unseen)]
+        )
         if shape not in shapes:  # who is unseen is like nobody that took part
             shapes[shape] = client_groups(clients) | client_groups(unseen)
         run.groups = shapes[shape]

@@ -123,12 +123,13 @@ def counted(number: int, thing: str) -> str:
 
 
 def client_groups(clients: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Client id → group: clients of one dataset and one set of tasks are alike and share a name."""
-    alike: dict[tuple[str, frozenset[str]], list[str]] = {}
+    """Client id → group: clients of one dataset, one set of tasks and the same labels are alike and share a name."""
+    alike: dict[tuple[str, frozenset[str], frozenset], list[str]] = {}
     for client in clients:
-        alike.setdefault((client["dataset"], frozenset(client["tasks"])), []).append(client["id"])
+        labels = frozenset((client.get("relabel") or {}).items())
+        alike.setdefault((client["dataset"], frozenset(client["tasks"]), labels), []).append(client["id"])
     groups: dict[str, str] = {}
-    for (dataset, tasks), ids in alike.items():
+    for (dataset, tasks, _), ids in alike.items():
         stems = {re.sub(r"-\d+$", "", name) for name in ids}
         if len(ids) == 1:
             name = ids[0]

@@ -9,11 +9,12 @@ from ..errors import UsageError, unknown
 from ..schema import build
 from ..yamlfile import load_yaml
 from ._parameters import Parameters
-from ._schema import ClientSpec, Partition, Scenario, check_images, check_scenario
+from ._probe import ROLES, Expectation, Probe
+from ._schema import RELABELLED, ClientSpec, Partition, Scenario, check_images, check_scenario
 
 __all__ = [
-    "ClientSpec", "Parameters", "Partition", "Scenario", "check_images", "check_scenario", "load_scenario",
-    "read_scenario", "scenario_files",
+    "RELABELLED", "ROLES", "ClientSpec", "Expectation", "Parameters", "Partition", "Probe", "Scenario", "check_images",
+    "check_scenario", "load_scenario", "probe_names", "read_scenario", "scenario_files",
 ]  # fmt: skip
 
 
@@ -30,6 +31,11 @@ def scenario_files() -> dict[str, Path]:
                 raise UsageError(f"scenario {file.stem!r} is defined twice: {found[file.stem]} and {file}")
             found[file.stem] = file
     return found
+
+
+def probe_names() -> list[str]:
+    """The scenarios that are probes: their answer is known."""
+    return [name for name, file in scenario_files().items() if load_scenario(str(file)).probe is not None]
 
 
 def read_scenario(name: str) -> tuple[str, dict, dict[str, str]]:

@@ -11,6 +11,11 @@ from typing import Any, Literal
 from ..data.catalog import DOMAINS
 from ..errors import RefusedError, UsageError, nearest
 from ..schema import limits, locate
+from ._probe import Probe, check_probe
+
+# Rules that change labels (data/relabel.py has them) → the tasks they fit.
+RELABELLED = {"rotate": ("semseg", "human_parts"), "negate": ("normals",), "invert": ("sal", "edge")}
+DRAWN = ("dirichlet", "quantity")  # partitions that need alpha
 
 
 @dataclass(frozen=True)
@@ -23,6 +28,16 @@ class Group:
     id: str | None = None
     # Clients of one pool share the images of their domain; every pool deals all of them anew. Usually there is one.
     pool: str | None = None
+    # Of the tasks above each client holds this many: the first as many, each further client's moved on along the list
+    # (from its end to its start) so that it shares the part `overlap` of them with the client before it.
+    hold: int | None = limits(None, low=1)
+    overlap: float = limits(0.0, low=0, high=1)
+    images: int | None = limits(None, low=1, doc="keep at most so many of its share")
+    # Its labels are not the dataset's: task → name of a rule of data/relabel.py, in training and in scoring. The server
+    # is not told.
+    relabel: dict[str, str] = field(default_factory=dict)
+    joins: float = limits(0.0, low=0, below=1, doc="this part of the rounds goes by before it comes")
+    presence: float = limits(1.0, above=0, high=1, doc="the chance of being there in a round, drawn by seed")
     # Never takes part. After the last round it gets the server's encoder, fits decoders and heads of its own to it on
     # its share of the images, and is scored on the split `unseen`.
     unseen: bool = False
@@ -32,8 +47,15 @@ class Group:
 class Partition:
     """How the training images of one domain are dealt to its clients."""
 
-    kind: Literal["equal", "linear", "dirichlet"] = "equal"
-    alpha: float | None = limits(None, low=1e-3, high=1e6, doc="concentration of dirichlet: small is skewed")
+    kind: Literal["equal", "linear", "dirichlet", "quantity"] = "equal"
+    alpha: float | None = limits(
+        None, low=1e-3, high=1e6, doc="concentration of dirichlet and quantity: small is skewed"
+    )
+
+    @property
+    def drawn(self) -> bool:
+        """Whether the seed decides how many images a client gets."""
+        return self.kind in DRAWN
 
 
 @dataclass(frozen=True)
@@ -50,6 +72,7 @@ class Scenario:
     # What the paper's clients exchange, unless federation.exchange says otherwise: decoders one by one, or models.
     exchange: Literal["decoders", "models"] = "decoders"
     parameters: dict[str, Any] = field(default_factory=dict)  # name → number: what the file left open, as it was set
+    probe: Probe | None = None  # what is known of the answer here, if anything is
 
     def parties(self) -> tuple[ClientSpec, ...]:
         """The clients that take part one by one, in file order, each with an id of its own."""
@@ -67,8 +90,8 @@ class Scenario:
             for i in range(group.count):
                 base = group.id or _default_id(group)
                 name = base if group.count == 1 else f"{base}-{i + 1}"
-                place = next(numbers[group.unseen])
-                specs.append(ClientSpec(place, name, group.dataset, group.tasks, group.pool, group.unseen))
+                place, tasks = next(numbers[group.unseen]), held_tasks(group, i)
+                specs.append(ClientSpec(place, name, group.dataset, tasks, *(getattr(group, key) for key in OF_CLIENT)))
         return tuple(specs)
 
     @property
@@ -98,8 +121,29 @@ class ClientSpec:
     id: str
     dataset: str
     tasks: tuple[str, ...]
+    # As its group has it.
     pool: str | None = None
     unseen: bool = False
+    images: int | None = None
+    relabel: Mapping[str, str] = field(default_factory=dict)
+    joins: float = 0.0
+    presence: float = 1.0
+
+    @property
+    def always_there(self) -> bool:
+        """Whether it is there in every round."""
+        return self.joins == 0 and self.presence == 1
+
+
+OF_CLIENT = ("pool", "unseen", "images", "relabel", "joins", "presence")  # what a client has from its group, in order
+
+
+def held_tasks(group: Group, number: int) -> tuple[str, ...]:
+    """The tasks of client `number` of a group: all, or `hold` of them from its place in the list on."""
+    if group.hold is None:
+        return group.tasks
+    step = round(group.hold * (1 - group.overlap))
+    return tuple(group.tasks[(number * step + j) % len(group.tasks)] for j in range(group.hold))
 
 
 def check_images(
@@ -146,10 +190,12 @@ def check_scenario(scenario: Scenario, origins: Mapping[str, str], path: str = "
     if "unseen" in scenario.evaluation and not scenario.unseen():
         raise complain("evaluation", "no client is unseen; mark one with unseen: true, or leave it out of the list")
     kind, alpha = scenario.partition.kind, scenario.partition.alpha
-    if kind == "dirichlet" and alpha is None:
-        raise complain("partition", "dirichlet needs alpha, for example {kind: dirichlet, alpha: 0.5}")
-    if kind != "dirichlet" and alpha is not None:
-        raise complain("partition.alpha", f"is for kind: dirichlet only, and this is {kind}")
+    if scenario.partition.drawn and alpha is None:
+        raise complain("partition", f"{kind} needs alpha, for example {{kind: {kind}, alpha: 0.5}}")
+    if not scenario.partition.drawn and alpha is not None:
+        raise complain("partition.alpha", f"is for kind: {' and '.join(DRAWN)} only, and this is {kind}")
+    if all(spec.joins for spec in scenario.parties()):
+        raise complain("clients", "nobody is there in the first round; a client without `joins` must be")
     for i, group in enumerate(scenario.clients):
         if group.dataset not in DOMAINS:
             raise complain(f"clients.{i}.dataset", f"no dataset {group.dataset!r}; {nearest(group.dataset, DOMAINS)}")
@@ -163,6 +209,23 @@ def check_scenario(scenario: Scenario, origins: Mapping[str, str], path: str = "
                 )
             if task in group.tasks[:j]:
                 raise complain(f"clients.{i}.tasks.{j}", f"task {task!r} is listed twice")
+        if group.hold is not None and group.hold > len(group.tasks):
+            raise complain(f"clients.{i}.hold", f"{group.hold} of {len(group.tasks)} tasks; expected at most as many")
+        if group.hold is None and group.overlap:
+            raise complain(f"clients.{i}.overlap", "is for clients that hold some of the tasks; say how many: hold")
+        if group.unseen and (group.joins or group.presence < 1):
+            raise complain(f"clients.{i}.unseen", "takes no part, so `joins` and `presence` have no meaning")
+        if group.images is not None and group.images < scenario.least_images:
+            raise complain(f"clients.{i}.images", f"expected at least {scenario.least_images}, got {group.images}")
+        for task, rule in group.relabel.items():
+            where = f"clients.{i}.relabel.{task}"
+            if task not in group.tasks:
+                raise complain(where, f"the client has no such task; {nearest(task, group.tasks)}")
+            if rule not in (fitting := [name for name, tasks in RELABELLED.items() if task in tasks]):
+                known = nearest(rule, fitting) if fitting else "no rule fits it"
+                raise complain(where, f"no rule {rule!r} for {task}; {known}")
     for name, times in Counter(spec.id for spec in scenario.everybody()).items():
         if times > 1:
             raise complain("clients", f"{times} clients are called {name!r}; give each group an id or a count")
+    if scenario.probe is not None:
+        check_probe(scenario.probe, [spec.id for spec in scenario.parties()], scenario.parameters, complain)

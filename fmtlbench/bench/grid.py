@@ -11,7 +11,7 @@ from ..algorithms import ALGORITHMS
 from ..config import parse_overrides
 from ..errors import UsageError, unknown
 from ..presets import preset_files
-from ..scenarios import read_scenario, scenario_files
+from ..scenarios import probe_names, read_scenario, scenario_files
 from ..schema import build, limits, locate
 from ..yamlfile import load_yaml
 
@@ -240,7 +240,7 @@ def _scenarios(words: Iterable[tuple[str, str]]) -> list[str]:
     found: dict[str, None] = {}
     for word, where in words:
         if word == "all":
-            found |= dict.fromkeys(scenario_files())
+            found |= dict.fromkeys(name for name in scenario_files() if name not in probe_names())
             continue
         if not word.endswith((".yml", ".yaml")) and word not in scenario_files():
             raise unknown("scenario", word, scenario_files(), where)

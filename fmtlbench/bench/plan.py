@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -144,6 +144,25 @@ def make_plan(grid: Grid, out: Path, device: str, with_local: bool = True) -> Pl
         absence = Absence.of(REFUSED, refusal.reason, method, options, setting)
         plan.absences[refused_file(method.name, options, setting)] = absence
     return plan
+
+
+def join_plans(plans: Sequence[Plan], out: Path) -> Plan:
+    """Several requests as one plan; a run that two of them mean is done once."""
+    whole = Plan(out)
+    found: dict[Path, PlannedRun] = {}
+    for plan in plans:
+        for run in plan.runs:
+            found.setdefault(run.store.folder, run)
+        whole.refusals += plan.refusals
+        whole.absences |= plan.absences
+        for key, items in plan.cells.items():
+            mine = [found[item.store.folder] if isinstance(item, PlannedRun) else item for item in items]
+            cell = whole.cells.setdefault(key, [])
+            cell += [item for item in mine if item not in cell]
+    # As in one plan: a seed's baselines, then its methods.
+    order = {run: place for place, run in enumerate(found.values())}
+    whole.runs = sorted(order, key=lambda r: (r.config.seed, r.config.algorithm.name != BASELINE, order[r]))
+    return whole
 
 
 def _method(refusal: Refusal) -> tuple[Any, dict[str, Any]]:

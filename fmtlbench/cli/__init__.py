@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 
 VERBS = (
-    "run", "bench", "list", "show", "import_config", "data", "pretrain", "predict", "evaluate",
+    "run", "bench", "probe", "list", "show", "import_config", "data", "pretrain", "predict", "evaluate",
     "leaderboard", "stats", "stability", "plot", "cost", "export", "published", "compare",
 )  # fmt: skip
 

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..bench.estimate import Estimate
-    from ..bench.plan import Plan
     from ..bench.workers import Outcome
 
 EXAMPLES = """examples:
@@ -38,7 +34,7 @@ def add(verbs) -> None:
     )
     parser.add_argument("grid", nargs="?", metavar="GRID.yml", help="a file that says what to run")
     parser.add_argument("--algos", help="all, or names and .py files separated by commas; NAME[key=value] sets options")
-    parser.add_argument("--scenarios", help="all, or names and .yml files separated by commas")
+    parser.add_argument("--scenarios", help="all but the probes, or names and .yml files separated by commas")
     parser.add_argument("--seeds", help="for example 0-4,7; default: 0")
     parser.add_argument("--preset", help="how big (fmtlbench list presets), or several; default: nano")
     parser.add_argument("--rounds", type=int, help="instead of the preset's number")
@@ -63,89 +59,42 @@ def add(verbs) -> None:
 def main(args: argparse.Namespace) -> int:
     from pathlib import Path
 
-    from ..bench.absent import note_plan
-    from ..bench.child import run_command
     from ..bench.device import device_kind
-    from ..bench.durations import parse_duration
-    from ..bench.estimate import Pace
     from ..bench.grid import Flags, read_grid
     from ..bench.plan import make_plan
-    from ..bench.workers import Workers
     from ..config import parse_overrides
-    from ..errors import UsageError
+    from ._working import carry_out, check_data_root, check_effort, print_plan
 
-    for flag, value, least in (("--jobs", args.jobs, 1), ("--retries", args.retries, 0)):
-        if value < least:
-            raise UsageError(f"{flag} {value}: expected a whole number, {least} or more")
-    budget = None if args.budget is None else parse_duration(args.budget, "--budget")
+    budget = check_effort(args)
     flags = Flags(
         args.algos, args.scenarios, args.seeds, args.preset, args.rounds, parse_overrides(args.assignments)
     )  # fmt: skip
     grid = read_grid(args.grid, flags)
-    kind = device_kind(args.device)
-    plan = make_plan(grid, Path(args.out), kind, with_local=not args.no_local)
-    if args.data_root is not None and all(run.config.data.source == "synth" for run in plan.runs):
-        raise UsageError(f"--data-root {args.data_root}: every run uses the embedded data; --set data.source=real?")
-    pace = Pace()
-    pace.learn_folder(plan)
-    estimate = pace.total(plan.missing(), args.jobs)
+    plan = make_plan(grid, Path(args.out), device_kind(args.device), with_local=not args.no_local)
+    check_data_root(plan, args)
     if args.dry_run:
-        _print_plan(plan, estimate, args.format)
+        print_plan(plan, args.jobs, args.format)
         return 0
-    # `auto` becomes what was found, so that the runs land where the plan looked.
-    device = kind if args.device == "auto" else args.device
-    display = _display()
-    display.planned(plan, _plan_line(plan, estimate))
-    for refusal in plan.refusals:
-        display.note(f"refused: {refusal.reason}")
-    note_plan(plan)
-    workers = Workers(
-        plan, lambda run: run_command(run, device, args.data_root), display, pace, args.jobs, args.retries, budget
-    )
-    outcome = workers.work()
+    outcome = carry_out(plan, args, budget)
     _print_outcome(outcome, args.format)
     return 0 if outcome.complete else 1
 
 
-def _display() -> Any:
-    from ..bench.display import Lines, Live
-
-    return Live() if sys.stderr.isatty() else Lines()
-
-
-def _plan_line(plan: Plan, estimate: Estimate) -> str:
-    counts = ", ".join(f"{count} {state}" for state, count in plan.counts().items() if count)
-    return f"{len(plan.runs)} runs in {plan.out}: {counts} · training time: {estimate.text()}"
-
-
-def _print_plan(plan: Plan, estimate: Estimate, style: str) -> None:
-    if style == "json":
-        runs = [{**_identity(run), "state": run.state, "rounds_done": run.rounds_done} for run in plan.runs]
-        basis = {"seconds": estimate.seconds if estimate.known else None, "unknown_runs": estimate.unknown}
-        _print_json({"out": str(plan.out), "counts": plan.counts(), "estimate": basis, "runs": runs}, plan)
-        return
-    from ._tables import print_records
-
-    print_records(plan.table(lambda run: run.state))
-    for refusal in plan.refusals:
-        print(f"refused: {refusal.reason}")
-    print(_plan_line(plan, estimate))
-
-
 def _print_outcome(outcome: Outcome, style: str) -> None:
     from ..bench.durations import duration
+    from ._working import identity, print_json
 
     plan, records = outcome.plan, outcome.records
     counts = {word: outcome.count(word) for word in ("ran", "reused", "elsewhere", "failed", "left")}
     counts["refused"] = plan.counts()["refused"]
     if style == "json":
         runs = [
-            {**_identity(r.run), "outcome": r.outcome, "seconds": round(r.seconds, 1), "attempts": r.attempts,
+            {**identity(r.run), "outcome": r.outcome, "seconds": round(r.seconds, 1), "attempts": r.attempts,
              "error": r.error, "log": r.log}
             for r in records.values()
         ]  # fmt: skip
         head = {"out": str(plan.out), "seconds": round(outcome.seconds, 1), "stopped": outcome.stopped}
-        _print_json({**head, "counts": counts, "runs": runs}, plan)
+        print_json({**head, "counts": counts, "runs": runs}, plan)
         return
     from ._tables import print_records
 
@@ -160,16 +109,3 @@ def _print_outcome(outcome: Outcome, style: str) -> None:
     if outcome.count("left"):
         why = "the budget is used up" if outcome.stopped == "budget" else "interrupted"
         print(f"{why}, runs left: {outcome.count('left')}; the same command goes on")
-
-
-def _identity(run: Any) -> dict[str, Any]:
-    config = run.config
-    return {
-        "name": run.label, "algorithm": config.algorithm.name, "scenario": config.scenario.name,
-        "preset": config.preset, "seed": config.seed, "folder": str(run.store.folder),
-    }  # fmt: skip
-
-
-def _print_json(record: dict[str, Any], plan: Plan) -> None:
-    refused = [{"name": r.label, "scenario": r.scenario, "preset": r.preset, "reason": r.reason} for r in plan.refusals]
-    print(json.dumps({**record, "refused": refused}, indent=2, ensure_ascii=False))

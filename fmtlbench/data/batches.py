@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from .amounts import USUAL, Amounts
+from .relabel import relabel
 from .tensors import to_tensors
 from .views import View
 
@@ -37,13 +38,14 @@ def train_batches(
     parts = _parts(order[: batch_count(len(view), size) * size], size)
     if _is_real(view):
         seed = int(rng.integers(2**63))
-        yield from _real_batches(view, parts, tasks, augment, seed, device, workers, amounts)
+        loaded = _real_batches(view, parts, tasks, augment, seed, device, workers, amounts)
+        yield from (relabelled(view, batch) for batch in loaded)
         return
     for indices in parts:
         arrays = view.dataset.batch(indices, keys=("image", *tasks))
         if "flip" in augment:
             flip(arrays, rng.random(len(arrays["image"])) < 0.5)
-        yield to_tensors(arrays, device)
+        yield relabelled(view, to_tensors(arrays, device))
 
 
 def test_batches(
@@ -52,10 +54,15 @@ def test_batches(
     """Every image once, in order; real ones padded or stretched to the dataset's size."""
     parts = _parts(view.indices, size)
     if _is_real(view):
-        yield from _real_batches(view, parts, tasks, (), None, device, workers)
+        yield from (relabelled(view, b) for b in _real_batches(view, parts, tasks, (), None, device, workers))
         return
     for indices in parts:
-        yield to_tensors(view.dataset.batch(indices, keys=("image", *tasks)), device)
+        yield relabelled(view, to_tensors(view.dataset.batch(indices, keys=("image", *tasks)), device))
+
+
+def relabelled(view: View, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The batch with the labels of the view's own world; the same batch where that is the dataset's."""
+    return relabel(batch, view.relabel, view.classes) if view.relabel else batch
 
 
 def batch_count(images: int, size: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -58,11 +58,11 @@ def histograms(dataset: Any) -> np.ndarray:
     known = _histograms.get(id(dataset))
     if known is not None and known[0]() is dataset:
         return known[1]
-    about = getattr(dataset, "info", dataset)
-    classes = getattr(about, "classes", {}).get("semseg")
+    classes = classes_of(dataset).get("semseg")
     if not classes:
+        name = getattr(getattr(dataset, "info", dataset), "name", dataset)
         raise FmtlbenchError(
-            f"partition dirichlet: {getattr(about, 'name', dataset)} has no semantic labels to go by; "
+            f"partition dirichlet: {name} has no semantic labels to go by; "
             "--set scenario.partition.kind=equal or linear"
         )
     if hasattr(dataset, "digest_of"):
@@ -72,6 +72,11 @@ def histograms(dataset: Any) -> np.ndarray:
     key = id(dataset)
     _histograms[key] = (weakref.ref(dataset, lambda _: _histograms.pop(key, None)), counts)
     return counts
+
+
+def classes_of(dataset: Any) -> Mapping[str, int]:
+    """Task → number of classes, as the dataset or its info says."""
+    return getattr(getattr(dataset, "info", dataset), "classes", {})
 
 
 def _kept_counts(dataset: Any, classes: int) -> np.ndarray:
@@ -110,6 +115,15 @@ def _linear(partition: Partition, dataset: Any, clients: int, rng: np.random.Gen
     return np.split(rng.permutation(len(dataset)), np.cumsum(sizes)[:-1])
 
 
+def _quantity(
+    partition: Partition, dataset: Any, clients: int, rng: np.random.Generator, least: int
+) -> list[np.ndarray]:
+    """Shares of the images drawn from Dirichlet(alpha), whatever the images show; nobody gets fewer than `least`."""
+    spare = len(dataset) - least * clients
+    extra = rng.multinomial(spare, rng.dirichlet(np.full(clients, partition.alpha)))
+    return np.split(rng.permutation(len(dataset)), np.cumsum(least + extra)[:-1])
+
+
 def _dirichlet(
     partition: Partition, dataset: Any, clients: int, rng: np.random.Generator, least: int
 ) -> list[np.ndarray]:
@@ -133,4 +147,4 @@ def _dirichlet(
 
 
 Rule = Callable[[Partition, Any, int, np.random.Generator, int], list[np.ndarray]]
-KINDS: dict[str, Rule] = {"equal": _equal, "linear": _linear, "dirichlet": _dirichlet}
+KINDS: dict[str, Rule] = {"equal": _equal, "linear": _linear, "dirichlet": _dirichlet, "quantity": _quantity}

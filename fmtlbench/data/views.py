@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,18 +14,24 @@ from ..exchange import Party
 from ..scenarios import ClientSpec
 from ..seeds import stream
 from ..tasks import in_order
-from .partitions import deal
+from .partitions import classes_of, deal
 
 
 @dataclass(frozen=True)
 class View:
-    """Some images of a dataset."""
+    """Some images of a dataset, with labels of their own where a client's world has others."""
 
     dataset: Any
     indices: np.ndarray
+    relabel: Mapping[str, str] = field(default_factory=dict)  # task → rule of relabel.py
 
     def __len__(self) -> int:
         return len(self.indices)
+
+    @property
+    def classes(self) -> Mapping[str, int]:
+        """Task → number of classes."""
+        return classes_of(self.dataset)
 
 
 @dataclass(frozen=True)
@@ -64,9 +70,12 @@ def held_out(config: RunConfig, images: int) -> int:
 def _views(config: RunConfig, spec: ClientSpec, share: np.ndarray, datasets: dict) -> ClientData:
     train, test = datasets[spec.dataset, "train"], datasets[spec.dataset, "test"]
     share = share[np.isin(share, _eligible(train, spec))]
+    if spec.images is not None:
+        chosen = stream(config.seed, "images", spec.id).permutation(len(share))[: spec.images]
+        share = np.sort(share[chosen])
     # Who takes part is not judged as unseen, and who is unseen not as anything else.
     splits = [split for split in config.scenario.evaluation if (split == "unseen") == spec.unseen]
-    tests = {split: View(test, _eligible(test, spec)) for split in splits if split != "personal"}
+    tests = {split: View(test, _eligible(test, spec), spec.relabel) for split in splits if split != "personal"}
     for view in tests.values():
         if not len(view):
             raise UsageError(f"client {spec.id!r}: no test image of {spec.dataset} is usable for {_tasks(spec)}")
@@ -79,9 +88,9 @@ def _views(config: RunConfig, spec: ClientSpec, share: np.ndarray, datasets: dic
     if "personal" in splits:
         held = held_out(config, len(share))
         order = stream(config.seed, "personal", spec.id).permutation(len(share))
-        tests["personal"] = View(train, np.sort(share[order[:held]]))
+        tests["personal"] = View(train, np.sort(share[order[:held]]), spec.relabel)
         share = np.sort(share[order[held:]])
-    return ClientData(View(train, share), tests)
+    return ClientData(View(train, share, spec.relabel), tests)
 
 
 def _eligible(dataset: Any, spec: ClientSpec) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -78,12 +79,28 @@ class Federation:
         return self.executor.clients[len(self.parties) :]
 
     def present(self, index: int) -> list[int]:
-        """Who takes part in round `index`: everybody, or a seeded sample of the configured share."""
-        count, share = len(self.parties), self.config.federation.participation
+        """Who takes part in round `index`: those who are there, or a seeded sample of the configured share of them."""
+        there, share = self._there(index), self.config.federation.participation
         if share == 1:
-            return list(range(count))
+            return there
         rng = stream(self.config.seed, "participation", index)
-        return sorted(rng.choice(count, size=max(1, round(share * count)), replace=False).tolist())
+        return sorted(rng.choice(there, size=max(1, round(share * len(there))), replace=False).tolist())
+
+    def _there(self, index: int) -> list[int]:
+        """Who has joined by round `index` and is there in it; somebody always is."""
+        specs = self.config.scenario.parties()
+        joined = [spec for spec in specs if index >= math.floor(spec.joins * self.config.federation.rounds)]
+        if all(spec.presence == 1 for spec in joined):
+            return [spec.index for spec in joined]
+        draws = dict(zip((s.index for s in specs), stream(self.config.seed, "presence", index).random(len(specs))))
+        there = [spec.index for spec in joined if draws[spec.index] < spec.presence]
+        # In a round in which nobody would be, the one who missed it most narrowly is.
+        return there or [min(joined, key=lambda spec: draws[spec.index] / spec.presence).index]
+
+    @property
+    def _somebody_misses_rounds(self) -> bool:
+        always = all(spec.always_there for spec in self.config.scenario.parties())
+        return self.config.federation.participation < 1 or not always
 
     def round(self, index: int, on_step: Callable | None = None, describe: bool = False) -> dict[str, Any]:
         """Run round `index`; returns its row for metrics.jsonl, without scores. Absent clients keep their models."""
@@ -190,7 +207,7 @@ class Federation:
 
     def _remember(self, new: dict[str, torch.Tensor], present: list[int]) -> None:
         absent = set(range(len(self.parties))).difference(present)
-        if self.config.federation.participation < 1:
+        if self._somebody_misses_rounds:
             self.common |= {kind: new[kind][0].clone() for kind in self.algorithm.common if kind in new}
             self.behind |= absent
 

@@ -161,11 +161,11 @@ def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str
         if record["primary"]:
             client = clients[record["client"]]
             view = client.data.tests[record["split"]]
-            # Clients judged on the same images share the constant.
+            # Clients judged on the same images and labels share the constant.
             key = (
                 record["dataset"],
                 record["task"],
-                record["split"] if record["split"] == "global" else client.party.id,
+                record["split"] if record["split"] == "global" and not view.relabel else client.party.id,
             )
             if key not in trivial:
                 spec, workers = client.specs[record["task"]], config.data.workers
@@ -212,7 +212,7 @@ def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str
 def _about(clients: list[Client]) -> list[dict[str, Any]]:
     return [
         {"id": c.party.id, "dataset": c.party.dataset, "tasks": list(c.party.tasks), "samples": c.party.samples,
-         "parameters": c.main.flat.counts()}
+         "parameters": c.main.flat.counts(), **({"relabel": dict(rules)} if (rules := c.data.train.relabel) else {})}
         for c in clients
     ]  # fmt: skip
 

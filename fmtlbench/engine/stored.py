@@ -104,7 +104,7 @@ class StoredRun:
     ) -> Iterator[Prediction]:
         """What the client's scored network says to the images at these places of the split."""
         view = self.view(party, split)
-        view = View(view.dataset, view.indices[list(places)])
+        view = View(view.dataset, view.indices[list(places)], view.relabel)
         client = Client(self.config, party, self.data[party.index], self.algorithm, self.device)
         client.load_state_dict(self._state(f"client-{party.index:03d}"))
         indices, cut = iter(view.indices.tolist()), 0

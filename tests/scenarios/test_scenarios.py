@@ -77,7 +77,7 @@ def test_a_users_file(load, name):
         ("version: 3", "version: 3\nevaluation: [global, global]", 4, ["evaluation", "listed twice"]),
         ("version: 3", "version: 3\npartition: {kind: even}", 4, ["partition.kind", "equal, linear, dirichlet"]),
         ("version: 3", "version: 3\npartition: {kind: dirichlet}", 4, ["partition", "needs alpha"]),
-        ("version: 3", "version: 3\npartition: {alpha: 1}", 4, ["partition.alpha", "dirichlet only", "this is equal"]),
+        ("version: 3", "version: 3\npartition: {alpha: 1}", 4, ["partition.alpha", "and quantity only", "is equal"]),
         ("version: 3", "version: 3\npartition: {kind: dirichlet, alpha: 0}", 4, ["partition.alpha", "at least 0.001"]),
         ("version: 3", "version: 3\npartition: {kind: dirichlet, alpha: x}", 4, ["partition.alpha", "a finite number"]),
         ("version: 3", "version: 3\nexchange: model", 4, ["exchange", "decoders, models", "'model'"]),

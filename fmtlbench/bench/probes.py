@@ -1,0 +1,71 @@
+"""What `fmtlbench probe` runs: methods and those they are compared with, on probes, at every value of a family."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import UsageError
+from ..scenarios import Scenario, load_scenario, probe_names
+from .grid import Flags, Grid, Variant, read_grid, split
+from .plan import Plan, PlannedRun, join_plans, make_plan
+
+
+@dataclass(frozen=True)
+class ProbePlan:
+    """One probe at one value of its family's parameter (None: it has none), with the runs that answer it."""
+
+    scenario: Scenario
+    value: float | None
+    plan: Plan
+
+
+def choose_probes(text: str | None) -> list[str]:
+    """`all`, or names and files; by default those that ask one question and not a family of them.
+
+    Raises:
+        UsageError: A scenario that is no probe.
+    """
+    names = probe_names()
+    if text is None:
+        return [name for name in names if not load_scenario(name).probe.family]
+    chosen: dict[str, None] = {}
+    for word in split(text):
+        if word == "all":
+            chosen |= dict.fromkeys(names)
+            continue
+        word = f"probe_{word}" if f"probe_{word}" in names else word
+        if load_scenario(word).probe is None:
+            raise UsageError(f"--probes {word}: its file expects nothing; probes are {', '.join(names)}")
+        chosen[word] = None
+    if not chosen:
+        raise UsageError(f"which probes? --probes all, or some of {', '.join(names)}")
+    return list(chosen)
+
+
+def plan_probes(
+    algos: str, probes: Sequence[str], seeds: str, preset: str, overrides: Mapping[str, Any], out: Path, device: str
+) -> tuple[list[Variant], list[ProbePlan], Plan]:
+    """(the methods asked for, each probe's part, the whole plan)."""
+    grids = [read_grid(None, Flags(algos, name, seeds, preset, None, overrides)) for name in probes]
+    parts = []
+    for name, grid in zip(probes, grids):
+        scenario = load_scenario(name)
+        others = [Variant(e.than, e.than) for e in scenario.probe.expect if e.measure == "gain"]
+        variants = tuple({v.label: v for v in (*grid.variants, *others)}.values())
+        parameter = scenario.probe.parameter
+        for value in scenario.probe.family[parameter] if parameter else (None,):
+            own = {} if value is None else {f"scenario.{parameter}": value}
+            asked = Grid(variants, grid.scenarios, grid.seeds, grid.presets, own, grid.flags, {})
+            parts.append(ProbePlan(scenario, value, make_plan(asked, out, device)))
+    return list(grids[0].variants), parts, join_plans([part.plan for part in parts], out)
+
+
+def runs_of(part: ProbePlan) -> dict[str, dict[int, PlannedRun]]:
+    """Method's label → seed → its run."""
+    found: dict[str, dict[int, PlannedRun]] = {}
+    for (label, _), items in part.plan.cells.items():
+        found[label] = {item.config.seed: item for item in items if isinstance(item, PlannedRun)}
+    return found

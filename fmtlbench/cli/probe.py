@@ -1,0 +1,150 @@
+"""`fmtlbench probe`: planted truths as the behavioural test of a method. Never imports torch itself."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import UsageError
+from ._report import STYLES, add_format, emit, write
+
+if TYPE_CHECKING:
+    from ..bench.grid import Variant
+    from ..bench.probes import ProbePlan
+    from ..reports.probes import Answers, Candidate
+
+EPILOG = """\
+A probe is a scenario of which it is known beforehand who must do better than whom; its file says so (fmtlbench show
+scenario probe_scarce). What is expected of a method follows from the roles its class names: `roles = ("shares",
+"personal")`; a method that says nothing `shares`. Runs that are missing are made first, as by fmtlbench bench, those of
+the methods to compare with (local, fedavg) too.
+
+examples:
+  fmtlbench probe --algos ./mine.py
+  fmtlbench probe --algos fedavg,fedhca2 --probes scarce,strangers --seeds 0-4 --jobs 2
+  fmtlbench probe --algos all --probes all --format csv -o probes.csv
+
+Exit code 0: every run is there. 1: some failed or are left; with --strict also if a method fails a probe.
+"""
+
+
+def add(verbs) -> None:
+    parser = verbs.add_parser(
+        "probe",
+        help="run methods where the right answer is known: pass, fail or undecided",
+        description="Run methods on scenarios whose right answer is known, and judge what they do.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--algos", default="all", help="as for bench: names and .py files; default: all")
+    parser.add_argument(
+        "--probes", help="all, or names with or without probe_, and .yml files; default: all but the families"
+    )
+    parser.add_argument("--seeds", default="0-2", help="for example 0-4; default: 0-2")
+    parser.add_argument("--preset", default="probe", help="how big; default: probe, half a minute per run")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", dest="assignments",
+        help="override one value of every run; repeatable",
+    )  # fmt: skip
+    parser.add_argument(
+        "--confidence", type=float, default=0.95, metavar="P", help="of each side of the intervals; default: 0.95"
+    )
+    parser.add_argument("--strict", action="store_true", help="exit code 1 if a method fails a probe")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at the same time; default: 1")
+    parser.add_argument("--budget", help="start nothing after this time and stop what runs, e.g. 30m")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:<n> or mps; default: auto")
+    parser.add_argument("--data-root", help="folder of the real datasets, for presets that use them")
+    parser.add_argument("--out", default="probes", help="folder of the runs; default: probes")
+    parser.add_argument("--dry-run", action="store_true", help="show the plan and the estimate; touch nothing")
+    add_format(parser, (*STYLES, "json"))
+    parser.set_defaults(func=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    from ..bench.device import device_kind
+    from ..bench.probes import choose_probes, plan_probes
+    from ..config import parse_overrides
+    from ..reports.probes import FAIL, as_json, judge, probe_tables
+    from ._working import carry_out, check_data_root, check_effort, print_plan
+
+    if not 0.5 < args.confidence < 1:
+        raise UsageError(f"--confidence {args.confidence:g}: expected a number between 0.5 and 1, such as 0.95")
+    if args.standalone and args.format != "latex":
+        raise UsageError("--standalone belongs to --format latex")
+    budget = check_effort(args)
+    probes = choose_probes(args.probes)
+    asked, parts, plan = plan_probes(
+        args.algos, probes, args.seeds, args.preset, parse_overrides(args.assignments), Path(args.out),
+        device_kind(args.device),
+    )  # fmt: skip
+    check_data_root(plan, args)
+    if args.dry_run:
+        print_plan(plan, args.jobs, "table")
+        return 0
+    outcome = carry_out(plan, args, budget)
+    for record in outcome.records.values():
+        if record.outcome == "failed":
+            print(f"failed: {record.run.name}: {record.error} (log: {record.log})", file=sys.stderr)
+    answers, candidates = _answers(parts), _candidates(asked)
+    if args.format == "json":
+        found = as_json(answers, candidates, args.confidence)
+        write(json.dumps(found, indent=2, ensure_ascii=False, allow_nan=False) + "\n", args.output)
+    else:
+        emit(probe_tables(answers, candidates, args.confidence, _caption(args, parts)), args)
+    failed = any(
+        verdict.word == FAIL
+        for one in answers
+        for expectation in one.scenario.probe.expect
+        for candidate in candidates
+        if (verdict := judge(one, expectation, candidate, args.confidence)) is not None
+    )
+    return 0 if outcome.complete and not (args.strict and failed) else 1
+
+
+def _answers(parts: list[ProbePlan]) -> list[Answers]:
+    """The finished runs of every probe."""
+    from ..bench.probes import runs_of
+    from ..reports.probes import Answers, Finished
+
+    found: dict[str, Answers] = {}
+    for part in parts:
+        one = found.setdefault(part.scenario.name, Answers(part.scenario, {}, {}))
+        for label, runs in runs_of(part).items():
+            finished = {seed: run.store for seed, run in runs.items() if run.finished()}
+            one.runs[label, part.value] = {
+                seed: Finished(store.summary(), store.rows()) for seed, store in finished.items()
+            }
+        one.refused.update({refusal.label: refusal.reason for refusal in part.plan.refusals})
+    return list(found.values())
+
+
+def _candidates(variants: list[Variant]) -> list[Candidate]:
+    """The methods that were asked for, with what they say of themselves."""
+    from ..algorithms import ALGORITHMS
+    from ..reports.probes import Candidate
+    from ..scenarios import ROLES
+
+    candidates = []
+    for variant in variants:
+        method = ALGORITHMS.resolve(variant.algo, "--algos")
+        for role in method.roles:
+            if role not in ROLES:
+                from ..errors import unknown
+
+                raise unknown("role", role, ROLES, f"{method.name}.roles")
+        options = variant.label.partition("[")[1:]
+        candidates.append(Candidate(variant.label, method.title + "".join(options), tuple(method.roles)))
+    return candidates
+
+
+def _caption(args: argparse.Namespace, parts: list[ProbePlan]) -> str:
+    config = next(run.config for part in parts for run in part.plan.runs)
+    seeds = sorted({run.config.seed for part in parts for run in part.plan.runs})
+    more = f" · {', '.join(args.assignments)}" if args.assignments else ""
+    return (
+        f"preset {args.preset} · {config.data.source} data · {config.federation.rounds} rounds · global test split · "
+        f"seeds {', '.join(map(str, seeds))}{more}"
+    )

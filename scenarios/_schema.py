@@ -94,6 +94,14 @@ class Scenario:
                 specs.append(ClientSpec(place, name, group.dataset, tasks, *(getattr(group, key) for key in OF_CLIENT)))
         return tuple(specs)
 
+    def members(self) -> dict[float | None, dict[str, Any]]:
+        """Of a probe: the values of its family's parameter → the override that sets it; {None: {}} without a family."""
+        if self.probe is None or not self.probe.family:
+            return {None: {}}
+        name = self.probe.parameter
+        kind = type(self.parameters[name])  # whole numbers stay whole
+        return {value: {f"scenario.{name}": kind(value)} for value in self.probe.family[name]}
+
     @property
     def least_images(self) -> int:
         """What a client needs: an image to train on, and one to hold out for `personal`."""

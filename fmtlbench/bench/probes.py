@@ -55,9 +55,7 @@ def plan_probes(
         scenario = load_scenario(name)
         others = [Variant(e.than, e.than) for e in scenario.probe.expect if e.measure == "gain"]
         variants = tuple({v.label: v for v in (*grid.variants, *others)}.values())
-        parameter = scenario.probe.parameter
-        for value in scenario.probe.family[parameter] if parameter else (None,):
-            own = {} if value is None else {f"scenario.{parameter}": value}
+        for value, own in scenario.members().items():
             asked = Grid(variants, grid.scenarios, grid.seeds, grid.presets, own, grid.flags, {})
             parts.append(ProbePlan(scenario, value, make_plan(asked, out, device)))
     return list(grids[0].variants), parts, join_plans([part.plan for part in parts], out)

@@ -35,14 +35,20 @@ def deal(
 
 def linear_sizes(count: int, clients: int, least: int = 1) -> list[int]:
     """Shares in the proportion 1 : 2 : … : clients, rounded by largest remainder, none below `least`."""
-    exact = count * np.arange(1, clients + 1) / (clients * (clients + 1) / 2)
-    sizes = np.floor(exact).astype(int)
-    by_remainder = np.argsort(sizes - exact, kind="stable")
-    sizes[by_remainder[: count - sizes.sum()]] += 1
+    sizes = _rounded(count, np.arange(1, clients + 1))
     while sizes.min() < least:  # only where there are hardly more images than clients
         sizes[sizes.argmin()] += 1
         sizes[sizes.argmax()] -= 1
     return sizes.tolist()
+
+
+def _rounded(count: int, weights: np.ndarray) -> np.ndarray:
+    """`count` in the proportion of the weights, in whole numbers by largest remainder."""
+    exact = count * weights / weights.sum()
+    sizes = np.floor(exact).astype(int)
+    by_remainder = np.argsort(sizes - exact, kind="stable")
+    sizes[by_remainder[: count - sizes.sum()]] += 1
+    return sizes
 
 
 def equal_sizes(count: int, clients: int) -> list[int]:
@@ -119,8 +125,7 @@ def _quantity(
     partition: Partition, dataset: Any, clients: int, rng: np.random.Generator, least: int
 ) -> list[np.ndarray]:
     """Shares of the images drawn from Dirichlet(alpha), whatever the images show; nobody gets fewer than `least`."""
-    spare = len(dataset) - least * clients
-    extra = rng.multinomial(spare, rng.dirichlet(np.full(clients, partition.alpha)))
+    extra = _rounded(len(dataset) - least * clients, rng.dirichlet(np.full(clients, partition.alpha)))
     return np.split(rng.permutation(len(dataset)), np.cumsum(least + extra)[:-1])
 
 

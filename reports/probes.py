@@ -181,7 +181,7 @@ def probe_tables(
         if i == 0:
             notes.append(f"{name}: {scenario.probe.question}")
         who = " or ".join(e.who)
-        notes.append(f"({number}) {who}: {e.words(titles, scenario.probe.parameter)}")
+        notes.append(f"({number}) {who}: {e.words(titles, scenario.probe.family)}")
     sides = f"{100 * confidence:g} %"
     rule = (
         f"{PASS}, {FAIL}: the interval of the mean over seeds, {sides} on each side, lies on the right or wrong side "
@@ -228,7 +228,7 @@ def as_json(probes: Sequence[Answers], candidates: Sequence[Candidate], confiden
                     continue
                 records.append(
                     {"probe": answers.scenario.name, "expectation": i + 1, "question": probe.question,
-                     "expected": expectation.words(titles, probe.parameter), "method": candidate.label,
+                     "expected": expectation.words(titles, probe.family), "method": candidate.label,
                      "verdict": None if verdict.word == ABSENT else verdict.word, "mean": verdict.mean,
                      "interval": verdict.interval, "confidence": confidence,
                      "by_seed": {str(seed): value for seed, value in verdict.values.items()}, "note": verdict.note}

@@ -41,15 +41,15 @@ class Expectation:
     def bound(self) -> float:
         return self.above if self.above is not None else self.below
 
-    def words(self, titles: Mapping[str, str], parameter: str | None = None) -> str:
-        """Say it in a line; `titles` name the methods."""
+    def words(self, titles: Mapping[str, str], family: Mapping[str, Sequence[float]]) -> str:
+        """Say it in a line; `titles` name the methods, `family` is the probe's."""
         sign = f"{'>' if self.above is not None else '<'} {self.bound:g}"
         if self.measure == "groups":
             return f"planted groups found: adjusted Rand index {sign}"
         what = "Δm" if self.over == "mean" else "Δm of the worst client"
         what += f" of {', '.join(self.clients)}" if self.clients else ""
-        if parameter:
-            return f"{what} grows with {parameter}: by {sign}" if self.above is not None else f"{what} falls: by {sign}"
+        for parameter, values in family.items():
+            return f"{what} with {parameter} = {values[-1]:g} less that with {values[0]:g} {sign}"
         return f"{what} against {titles.get(self.than, self.than)} {sign}"
 
 

@@ -27,7 +27,7 @@ NAMED = {
 
 
 def test_the_presets():
-    assert set(PRESETS) == {"nano", *PAPERS}
+    assert set(PRESETS) == {"nano", "probe", *PAPERS}
 
 
 @pytest.mark.parametrize("name", PRESETS)

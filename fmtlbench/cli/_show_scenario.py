@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..config import RunConfig
-    from ..scenarios import ClientSpec
+    from ..scenarios import ClientSpec, Partition, Probe
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +29,7 @@ def show_scenario(args: argparse.Namespace) -> int:
 
     config = resolve_without_method(args.name, args.preset, args.seed or 0, overrides=parse_overrides(args.assignments))
     scenario = config.scenario
-    drawn = scenario.partition.kind == "dirichlet"
+    drawn = scenario.partition.drawn
     if args.output and drawn and args.seed is None:
         raise UsageError(
             f"-o {args.output}: the shares of {scenario.name} are drawn by seed; add --seed N to count them"
@@ -60,6 +60,8 @@ def show_scenario(args: argparse.Namespace) -> int:
             "a client that takes no part gets the server's encoder after the last round and fits decoders and heads of "
             f"its own to it in {epochs} epochs (evaluation.unseen_epochs)"
         )
+    if scenario.probe is not None:
+        _print_probe(scenario.probe)
     if config.data.source == "real" and any(spec.tasks == ("human_parts",) for spec in scenario.everybody()):
         print("a client with human parts alone uses only those of its images that show people")
     print_records([_record(client) for client in clients])
@@ -79,7 +81,7 @@ def _clients(config: RunConfig, seed: int | None) -> list[dict[str, Any]]:
     shares = {}
     for (domain, pool), members in groups.items():
         sizes = _sizes(config, domain, pool, members, seed)
-        words = _words(config.scenario.partition.kind, len(members))
+        words = _words(config.scenario.partition, len(members))
         shares |= {spec.index: pair for spec, pair in zip(members, zip(words, sizes))}
     records = []
     for spec in specs:
@@ -87,11 +89,18 @@ def _clients(config: RunConfig, seed: int | None) -> list[dict[str, Any]]:
         record = {"client": spec.id, "dataset": spec.dataset, "tasks": list(spec.tasks), "share": share}
         if spec.pool:
             record["share"] += f" of pool {spec.pool}"
+        if spec.images is not None:
+            record["share"] += f", at most {spec.images}"
+            images = None if images is None else min(images, spec.images)
         record["images"] = images
         if "personal" in config.scenario.evaluation:
             record["held_out"] = None if images is None or spec.unseen else held_out(config, images)
         if config.scenario.unseen():
             record["unseen"] = spec.unseen
+        if any(other.relabel for other in specs):
+            record["labels"] = ", ".join(f"{task}: {rule}" for task, rule in spec.relabel.items()) or "the dataset's"
+        if not all(other.always_there for other in specs):
+            record["there"] = _attendance(spec)
         records.append(record)
     return records
 
@@ -103,7 +112,7 @@ def _sizes(
     from ..data.views import shares_of
 
     kind = config.scenario.partition.kind
-    if kind == "dirichlet":
+    if config.scenario.partition.drawn:
         if seed is None:
             return [None] * len(members)
         from ..data.open import open_split
@@ -116,12 +125,35 @@ def _sizes(
     return equal_sizes(images, len(members))
 
 
-def _words(kind: str, clients: int) -> list[str]:
+def _attendance(spec: ClientSpec) -> str:
+    words = [f"after {spec.joins:.0%} of the rounds"] * bool(spec.joins)
+    words += [f"in {spec.presence:.0%} of the rounds, by chance"] * (spec.presence < 1)
+    return ", ".join(words) or "always"
+
+
+def _print_probe(probe: Probe) -> None:
+    from ..algorithms import ALGORITHMS
+
+    titles = {name: ALGORITHMS.resolve(name).title for name in ALGORITHMS}
+    print(f"probe: {probe.question}")
+    for expectation in probe.expect:
+        print(f"expected of a method that {_or(expectation.who)}: {expectation.words(titles, probe.family)}")
+    for name, values in probe.family.items():
+        print(f"family: scenario.{name} = {', '.join(f'{value:g}' for value in values)}")
+
+
+def _or(roles: tuple[str, ...]) -> str:
+    from ..scenarios import ROLES
+
+    return " or ".join(f"{ROLES[role]} ({role})" for role in roles)
+
+
+def _words(partition: Partition, clients: int) -> list[str]:
     if clients == 1:
         return ["all"]
-    if kind == "dirichlet":
+    if partition.drawn:
         return ["drawn by seed"] * clients
-    if kind == "linear":
+    if partition.kind == "linear":
         return [f"{i}/{clients * (clients + 1) // 2}" for i in range(1, clients + 1)]
     return [f"1/{clients}"] * clients
 

@@ -57,7 +57,8 @@ def show_algorithm(args: argparse.Namespace) -> int:
         return 0
     from ._tables import as_typed, print_records
 
-    print(f"{method.name}: {method.title}\npaper: {method.paper}\n\n{text}\n")
+    roles = ", ".join(method.roles) or "none"
+    print(f"{method.name}: {method.title}\npaper: {method.paper}\nroles in probes: {roles}\n\n{text}\n")
     if options:
         print_records([{**option, "default": as_typed(option["default"])} for option in options])
     else:

@@ -14,6 +14,7 @@ import torch
 from fmtlbench.config import RunConfig, resolve
 from fmtlbench.data.synth import SynthDataset, generate
 from fmtlbench.data.views import client_data
+from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
 
 LOAD_LIMIT, TRAIN_LIMIT = 0.05, 0.2
@@ -39,7 +40,7 @@ def open_all(config: RunConfig, folder: str) -> dict[tuple[str, str], SynthDatas
 def training_seconds(config: RunConfig, datasets: dict) -> float:
     """Local training of a whole run: a few rounds measured after a first one, times the preset's rounds."""
     torch.set_num_threads(config.train.threads)
-    federation = Federation(config, client_data(config, datasets), torch.device("cpu"))
+    federation = Federation(ClientFactory(config, "cpu", None, client_data(config, datasets)))
     federation.round(0)
     federation.timing()
     spent = 0.0

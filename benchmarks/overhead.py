@@ -16,6 +16,7 @@ from fmtlbench.data.batches import train_batches
 from fmtlbench.data.open import open_datasets
 from fmtlbench.data.views import client_data
 from fmtlbench.engine.client import Client
+from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
 from fmtlbench.losses import LOSSES
 from fmtlbench.progress import Quiet
@@ -64,8 +65,8 @@ def main() -> int:
     config = resolve("fedhca2", "st_mt_1")
     torch.set_num_threads(config.train.threads)
     datasets = open_datasets(config, None, Quiet())
-    federation = Federation(config, client_data(config, datasets), torch.device("cpu"))
-    ratios = [measure(client, repeat) for client in (federation.clients[0], federation.clients[-1])]
+    federation = Federation(ClientFactory(config, "cpu", None, client_data(config, datasets)))
+    ratios = [measure(client, repeat) for client in (federation.executor.clients[0], federation.executor.clients[-1])]
     print(f"engine / bare loop: {max(ratios):.3f} at most (limit {LIMIT})")
     return int(max(ratios) > LIMIT)
 

@@ -17,6 +17,7 @@ from fmtlbench.config import resolve
 from fmtlbench.data.open import open_datasets
 from fmtlbench.data.synth import DOMAINS, generate
 from fmtlbench.data.views import client_data
+from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
 from fmtlbench.pretrain import Plan, new_track, open_scenes, train_step
 from fmtlbench.progress import Quiet
@@ -46,7 +47,9 @@ def main() -> int:
     torch.set_num_threads(1)
     scenes = open_scenes(dataclasses.replace(plan, scenes=FRACTION_SCENES), Quiet())
     track = new_track(plan, scenes)
-    federation = Federation(config, client_data(config, open_datasets(config, None, Quiet())), torch.device("cpu"))
+    federation = Federation(
+        ClientFactory(config, "cpu", None, client_data(config, open_datasets(config, None, Quiet())))
+    )
     render, steps, rounds, scoring = [], [], [], []
     for turn in range(args.repeat + 1):
         render.append(rendering(plan, 50))
@@ -58,7 +61,7 @@ def main() -> int:
         federation.train(turn, lambda *_: None)
         rounds.append((perf_counter() - began) * config.federation.rounds)
         began = perf_counter()
-        for client in federation.clients:
+        for client in federation.executor.clients:
             client.evaluate(turn)
         scoring.append((perf_counter() - began) * config.federation.rounds / config.evaluation.every)
     made = min(render[1:]) + min(steps[1:])

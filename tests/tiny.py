@@ -38,13 +38,10 @@ TINY = {
 
 def make_federation(algo, scenario, **overrides):
     """The engine's federation of a config, with its data, on the CPU."""
-    import torch
 
     from fmtlbench.config import resolve
-    from fmtlbench.data.open import open_datasets
-    from fmtlbench.data.views import client_data
+    from fmtlbench.engine.factory import ClientFactory
     from fmtlbench.engine.federation import Federation
-    from fmtlbench.progress import Quiet
 
     config = resolve(algo, scenario, overrides=overrides)
-    return Federation(config, client_data(config, open_datasets(config, None, Quiet())), torch.device("cpu"))
+    return Federation(ClientFactory(config, "cpu"))

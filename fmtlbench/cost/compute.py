@@ -1,8 +1,7 @@
-"""Parameters by part and operations per image of every client's network, once per kind of client."""
+"""Parameters by part and operations per image of a client's network, counted once per kind of client."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from ..models.complexity import flops, parameters, step_flops
@@ -10,25 +9,22 @@ from ..models.complexity import flops, parameters, step_flops
 _counted: dict[tuple, dict[str, Any]] = {}  # counting takes longer than a tiny run's round
 
 
-def parameters_of(clients: Sequence[Any]) -> dict[str, dict[str, int]]:
-    return {client.party.id: parameters(client.main.model) for client in clients}
+def counts_of(client: Any) -> dict[str, Any]:
+    """{"parameters": by part, "flops": operations} of a client's network."""
+    return {"parameters": parameters(client.main.model), "flops": flops_of(client)}
 
 
-def flops_of(clients: Sequence[Any]) -> dict[str, dict[str, Any]]:
-    """Client id → operations. Shapes decide, so alike clients share the numbers; failing is no reason to fail a run."""
-    found = {}
-    for client in clients:
-        shapes = tuple((name, tuple(p.shape)) for name, p in client.main.model.named_parameters())
-        size, config = tuple(client.config.data.size[client.party.dataset]), client.config.model
-        kind = (config.architecture, config.backbone, size, client.party.tasks, len(client.steps), shapes)
-        if kind not in _counted:
-            try:
-                _counted[kind] = _of(client, size)
-            except Exception as error:  # an operation the counter cannot follow, say
-                _counted[kind] = {"reason": f"{type(error).__name__}: {error}"}
-        counted, batch = _counted[kind], client.config.train.batch_size
-        found[client.party.id] = {**counted, "batch_size": batch}
-    return found
+def flops_of(client: Any) -> dict[str, Any]:
+    """Count operations. Shapes decide, so alike clients share the numbers; failing is no reason to fail a run."""
+    shapes = tuple((name, tuple(p.shape)) for name, p in client.main.model.named_parameters())
+    size, config = tuple(client.config.data.size[client.party.dataset]), client.config.model
+    kind = (config.architecture, config.backbone, size, client.party.tasks, len(client.steps), shapes)
+    if kind not in _counted:
+        try:
+            _counted[kind] = _of(client, size)
+        except Exception as error:  # an operation the counter cannot follow, say
+            _counted[kind] = {"reason": f"{type(error).__name__}: {error}"}
+    return {**_counted[kind], "batch_size": client.config.train.batch_size}
 
 
 def _of(client: Any, size: tuple[int, int]) -> dict[str, Any]:

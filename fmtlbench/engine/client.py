@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,28 +13,37 @@ from torch import Tensor, nn
 from ..algorithms import Algorithm, Kinds
 from ..config import RunConfig
 from ..cost.clock import OTHER, stopwatch
+from ..cost.compute import counts_of
 from ..data.batches import batch_count, train_batches
 from ..data.catalog import dataset_for
 from ..data.views import ClientData
-from ..exchange import Owner, Party, TensorSlice
+from ..exchange import Party
 from ..losses import task_loss
 from ..models.build import build_client_model
 from ..seeds import seed_of, stream
 from ..tasks import task_specs
 from .evaluate import evaluate
+from .messages import (
+    ClientFacts,
+    Count,
+    Evaluate,
+    Install,
+    Layout,
+    Load,
+    Message,
+    Parts,
+    Reply,
+    Save,
+    Send,
+    Train,
+    TrainReport,
+)  # fmt: skip
 from .optim import learning_rate, make_optimizer
 from .precision import AMP_TYPES
 from .track import Track
 from .watch import DivergedError, EpochWatch
 
-
-@dataclass(frozen=True)
-class TrainReport:
-    """What a client tells about its local training."""
-
-    losses: dict[str, float]  # unweighted, mean over the last local epoch of the track that is scored
-    grad_norm: float | None
-    seconds: float
+TRAVELS = ("encoder", "decoder")
 
 
 class Client:
@@ -74,18 +82,46 @@ class Client:
         """The track that travels."""
         return self.tracks["main"]
 
-    # -- what travels ------------------------------------------------------------------------------------------------
+    # -- what the server asks ----------------------------------------------------------------------------------------
 
-    def layout(self, kind: str) -> tuple[list[Owner], tuple[TensorSlice, ...]]:
-        return self.main.flat.owners(kind, self.party.index), self.main.flat.layout(kind)
+    def facts(self) -> ClientFacts:
+        """What does not change about this client."""
+        flat = self.main.flat
+        layouts = {kind: Layout(tuple(flat.owners(kind, self.party.index)), flat.layout(kind)) for kind in TRAVELS}
+        return ClientFacts(layouts, flat.counts(), self.steps_per_round)
 
-    def upload(self, kinds: tuple[str, ...]) -> dict[str, list[Tensor]]:
+    def answer(self, message: Message, on_step: Callable | None = None) -> Reply:
+        """Do what the message says; `on_step` is told of every training step."""
+        match message:
+            case Train():
+                if message.install:
+                    self.install(message.install)
+                start = self.read(message.start_of)
+                report = self.train(message.index, message.kinds, on_step)
+                return Reply(self.times(), report=report, parts=self.read(message.kinds), start=start)
+            case Evaluate():
+                return Reply(scores=tuple(self.evaluate(message.index)), spent=self.times())
+            case Install():
+                self.install(message.parts)
+                return Reply(self.times())
+            case Send():
+                return Reply(self.times(), parts=self.read(message.kinds))
+            case Save():
+                return Reply(self.times(), state=self.state_dict())
+            case Load():
+                self.load_state_dict(message.state)
+                return Reply(self.times())
+            case Count():
+                return Reply(self.times(), counts=counts_of(self))
+        raise TypeError(f"client {self.party.id}: no answer to {message!r}")
+
+    def read(self, kinds: tuple[str, ...]) -> Parts:
         """Copies of the asked parts, one row per owner."""
         return {kind: self.main.flat.read(kind) for kind in kinds}
 
-    def download(self, rows: dict[str, list[Tensor]]) -> None:
+    def install(self, parts: Parts) -> None:
         """Take what the server sent: as the new model, or its parameters as the anchor of the local objective."""
-        for kind, values in rows.items():
+        for kind, values in parts.items():
             if self.algorithm.installs:
                 self.main.flat.write(kind, values)
             else:

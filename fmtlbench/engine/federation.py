@@ -3,80 +3,72 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from ..algorithms import ALGORITHMS, Algorithm, Evaluation
 from ..algorithms._linear import gram
-from ..config import RunConfig
 from ..cost.clock import OTHER, stopwatch
-from ..data.views import ClientData, newcomers, parties
+from ..data.views import newcomers, parties
 from ..errors import FmtlbenchError
 from ..exchange import Round, Rows
-from ..schema import build
 from ..seeds import stream
-from .client import Client, TrainReport
-from .executor import SerialExecutor
+from .executor import Executor, SerialExecutor
+from .factory import ClientFactory, make_algorithm
 from .ledger import Ledger
+from .messages import Count, Evaluate, Install, Load, Message, Parts, Reply, Save, Send, Train, TrainReport
 from .trees import to_device
-
-
-def make_algorithm(config: RunConfig, members: list) -> Algorithm:
-    """The configured method with its options."""
-    chosen = ALGORITHMS.resolve(config.algorithm.file or config.algorithm.name)
-    return chosen(build(chosen.Params, config.algorithm.options, {}, "algo"), members)
-
-
-class Newcomer(Algorithm):
-    """What a client does that takes part in nothing: fit fresh decoders and heads to the encoder it was given."""
-
-    @dataclass(frozen=True)
-    class Params:
-        epochs: int
-
-    def evaluation_model(self):
-        return Evaluation(finetune=(("decoder", "head"),) * self.params.epochs)
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A round half-way: its clients have trained and sent nothing yet."""
+    """A round half-way: its clients have trained, and the server has done nothing with what they sent."""
 
     index: int
     kinds: tuple[str, ...]  # that travel in it
     present: list[int]
     before: dict[str, torch.Tensor]  # what the clients started from, by kind
+    after: dict[str, torch.Tensor]  # what they sent
     reports: list[TrainReport]
 
 
 class Federation:
-    """The clients, the method between them, and the phases of a round with their times."""
+    """The method between the clients, which an executor holds, and the phases of a round with their times."""
 
-    def __init__(self, config: RunConfig, data: list[ClientData], device: torch.device) -> None:
-        self.config, self.device = config, device
+    def __init__(self, factory: ClientFactory, executor: Executor | None = None) -> None:
+        config, data = factory.config, factory.opened()
+        self.config, self.device, self.data = config, torch.device(factory.device), data
         self.parties, self.newcomers = parties(config, data), newcomers(config, data)
         self.algorithm = make_algorithm(config, self.parties)
-        alone = Newcomer(Newcomer.Params(config.evaluation.unseen_epochs), self.newcomers)
-        members = [*((p, self.algorithm) for p in self.parties), *((p, alone) for p in self.newcomers)]
-        self.executor = SerialExecutor(
-            lambda i: Client(config, members[i][0], data[i], members[i][1], device), len(members)
-        )
-        self.clock = stopwatch(device)
+        self.executor = executor or SerialExecutor()
+        self.facts = self.executor.start(factory, len(self.parties) + len(self.newcomers))
+        self.clock = stopwatch(self.device)
+        self.spent: dict[int, dict[str, float]] = {}  # client → busy seconds by phase since they were last asked for
         self.common: dict[str, torch.Tensor] = {}  # what a returning client is brought up to date with, [d] by kind
         self.behind: set[int] = set()
+        self._held = Held()
+
+    def close(self) -> None:
+        """Let the clients go."""
+        self.executor.stop()
 
     @property
-    def clients(self) -> list[Client]:
-        """Those that take part."""
-        return self.executor.clients[: len(self.parties)]
+    def steps_per_round(self) -> int:
+        """Training steps of all clients together, if everybody is there."""
+        return sum(facts.steps_per_round for facts in self.facts[: len(self.parties)])
 
-    @property
-    def unseen(self) -> list[Client]:
-        """Those that never do."""
-        return self.executor.clients[len(self.parties) :]
+    def _ask(self, messages: Mapping[int, Message], on_step: Callable | None = None):
+        """Replies one by one, in the order of the messages; the time they took is booked."""
+        for index, reply in self.executor.map(messages, on_step):
+            spent = self.spent.setdefault(index, {})
+            for phase, seconds in reply.spent.items():
+                spent[phase] = spent.get(phase, 0.0) + seconds
+            yield index, reply
+
+    def _tell(self, messages: Mapping[int, Message]) -> list[Reply]:
+        return [reply for _, reply in self._ask(messages)]
 
     def present(self, index: int) -> list[int]:
         """Who takes part in round `index`: those who are there, or a seeded sample of the configured share of them."""
@@ -107,15 +99,40 @@ class Federation:
         return self.exchange(self.train(index, on_step), describe)
 
     def train(self, index: int, on_step: Callable | None = None) -> Trained:
-        """The first half of round `index`: local training."""
+        """The first half of round `index`: local training, and what clients send afterwards."""
         self.clock.start()
         self.ledger = Ledger(self.algorithm.billed_copies())
         kinds, present = self.algorithm.shared(index), self.present(index)
-        self._catch_up(present)
-        before = self._gather(present, kinds)
+        install = self._catch_up(present)
+        before, unknown = {}, {}
+        for kind in kinds:
+            before[kind], unknown[kind] = self._held.rows(kind, present, lambda kind=kind: self._room(kind, present))
+        messages = {
+            i: Train(index, kinds, install.get(i), tuple(kind for kind in kinds if i in unknown[kind])) for i in present
+        }
+        after = {kind: self._room(kind, present) for kind in kinds}
+        reports = []
         with self.clock.phase("train"):
-            reports = self.executor.call(present, "train", index, kinds, on_step)
-        return Trained(index, kinds, present, before, reports)
+            for i, reply in self._ask(messages, on_step):
+                reports.append(reply.report)
+                for kind in kinds:
+                    self._place(after[kind], kind, present, i, reply.parts[kind])
+                    if kind in reply.start:
+                        self._place(before[kind], kind, present, i, reply.start[kind])
+        self._held.forget(present)  # what they hold of a kind that did not travel is theirs now
+        return Trained(index, kinds, present, before, after, reports)
+
+    def _room(self, kind: str, clients: list[int]) -> torch.Tensor:
+        """An empty matrix for the rows of these clients: a row per encoder, or per decoder in client order."""
+        layouts = [self.facts[i].layouts[kind] for i in clients]
+        return torch.empty(sum(len(layout.owners) for layout in layouts), layouts[0].width, device=self.device)
+
+    def _place(
+        self, matrix: torch.Tensor, kind: str, clients: list[int], client: int, rows: list[torch.Tensor]
+    ) -> None:
+        first = sum(len(self.facts[i].layouts[kind].owners) for i in clients[: clients.index(client)])
+        for place, row in enumerate(rows, start=first):
+            matrix[place].copy_(row)
 
     def exchange(self, trained: Trained, describe: bool = False, last: bool = False) -> dict[str, Any]:
         """The second half: upload, the server's step, download; returns the round's row, without scores.
@@ -125,14 +142,13 @@ class Federation:
         """
         kinds, present = trained.kinds, trained.present
         with self.clock.phase("upload"):
-            after = self._gather(present, kinds)
-            rows = {kind: self._rows(present, kind, trained.before[kind], after[kind]) for kind in kinds}
-            self._book("up", rows, after)
+            rows = {kind: self._rows(present, kind, trained.before[kind], trained.after[kind]) for kind in kinds}
+            self._book("up", rows, trained.after)
         with self.clock.phase("aggregate"), torch.no_grad():
             new = self.algorithm.aggregate(Round(trained.index, tuple(self.parties), **rows)) if kinds else {}
         with self.clock.phase("download"):
             self._scatter(rows, new)
-            self._remember(new, present)
+            self._remember(new, trained)
             if last:
                 self._welcome()
         ids = [self.parties[i].id for i in present]
@@ -164,52 +180,51 @@ class Federation:
 
     def evaluate(self, index: int) -> list[dict[str, Any]]:
         """Every client's scores as its model is now: after round `index`, or between its halves."""
-        with self.clock.phase("evaluate"):
-            everybody = self.executor.call(range(len(self.parties)), "evaluate", index)
-        return [record for records in everybody for record in records]
+        return self._scores(index, range(len(self.parties)))
 
     def evaluate_unseen(self, index: int) -> list[dict[str, Any]]:
         """The scores of the clients that never took part, each fitted to the encoder that `exchange` handed out."""
-        if not self.newcomers:
-            return []
-        with self.clock.phase("evaluate"):
-            everybody = self.executor.call([party.index for party in self.newcomers], "evaluate", index)
-        return [record for records in everybody for record in records]
+        return self._scores(index, [party.index for party in self.newcomers]) if self.newcomers else []
 
-    def _gather(self, clients: list[int], kinds: tuple[str, ...]) -> dict[str, torch.Tensor]:
-        """One matrix per kind: a row per encoder, or per decoder in client order."""
-        uploads = self.executor.call(clients, "upload", kinds)
-        return {kind: torch.stack([row for u in uploads for row in u[kind]]).to(self.device) for kind in kinds}
+    def _scores(self, index: int, clients) -> list[dict[str, Any]]:
+        with self.clock.phase("evaluate"):
+            replies = self._tell({i: Evaluate(index) for i in clients})
+        return [record for reply in replies for record in reply.scores]
 
     def _rows(self, clients: list[int], kind: str, before: torch.Tensor, after: torch.Tensor) -> Rows:
-        layouts = self.executor.call(clients, "layout", kind)
-        return Rows(tuple(owner for owners, _ in layouts for owner in owners), before, after, layouts[0][1])
+        layouts = [self.facts[i].layouts[kind] for i in clients]
+        return Rows(tuple(owner for layout in layouts for owner in layout.owners), before, after, layouts[0].tensors)
 
     def _scatter(self, rows: dict[str, Rows], new: dict[str, torch.Tensor]) -> None:
-        replies: dict[int, dict[str, list[torch.Tensor]]] = {}
+        replies: dict[int, Parts] = {}
         for kind, values in new.items():
             self._check_reply(kind, values, rows)
             for owner, value in zip(rows[kind].owners, values):
                 replies.setdefault(owner.client, {}).setdefault(kind, []).append(value)
         self._book("down", rows, new)
-        self.executor.send("download", replies)
+        self._tell({i: Install(parts) for i, parts in replies.items()})
 
-    def _catch_up(self, present: list[int]) -> None:
-        """Send the common model to clients that missed a round."""
+    def _catch_up(self, present: list[int]) -> dict[int, Parts]:
+        """The common model for clients that missed a round, by client."""
         returning = self.behind.intersection(present)
         copies = {i: {"encoder": 1, "decoder": self.parties[i].decoders} for i in returning}
-        replies = {i: {kind: [row] * copies[i][kind] for kind, row in self.common.items()} for i in sorted(returning)}
-        self.executor.send("download", replies)
+        parts = {i: {kind: [row] * copies[i][kind] for kind, row in self.common.items()} for i in sorted(returning)}
         self.behind -= returning
-        for i, reply in replies.items():
-            for kind, sent in reply.items():
-                self.ledger.book(self.parties[i].id, "down", kind, sent)
+        for i, sent in parts.items():
+            for kind, rows in sent.items():
+                self.ledger.book(self.parties[i].id, "down", kind, rows)
+                self._held.forget([i], [kind])
+        return parts
 
-    def _remember(self, new: dict[str, torch.Tensor], present: list[int]) -> None:
-        absent = set(range(len(self.parties))).difference(present)
+    def _remember(self, new: dict[str, torch.Tensor], trained: Trained) -> None:
+        absent = set(range(len(self.parties))).difference(trained.present)
         if self._somebody_misses_rounds:
             self.common |= {kind: new[kind][0].clone() for kind in self.algorithm.common if kind in new}
             self.behind |= absent
+        if self.config.federation.statistics == "home":  # a client may not take statistics as they were sent
+            for kind in trained.kinds:
+                installed = kind in new and self.algorithm.installs
+                self._held.keep(kind, trained.present, new[kind] if installed else trained.after[kind])
 
     @torch.no_grad()
     def _welcome(self) -> None:
@@ -218,14 +233,15 @@ class Federation:
         if not self.newcomers or not any("encoder" in self.algorithm.shared(index) for index in rounds):
             return
         # The server has every participant's encoder: what it sent last, or got last where it sends anchors only.
-        encoders = self._gather(list(range(len(self.parties))), ("encoder",))["encoder"]
+        replies = self._tell({i: Send(("encoder",)) for i in range(len(self.parties))})
+        encoders = torch.stack([reply.parts["encoder"][0] for reply in replies]).to(self.device)
         if "encoder" in self.common:
             encoders[sorted(self.behind)] = self.common["encoder"]
         chosen = self.algorithm.newcomer_encoder(encoders)
         _check_shape(f"{self.algorithm.name}.newcomer_encoder", "encoder", chosen, tuple(encoders.shape[1:]))
         for party in self.newcomers:
             self.ledger.book(party.id, "down", "encoder", [chosen], copies=1)
-        self.executor.send("download", {party.index: {"encoder": [chosen]} for party in self.newcomers})
+        self._tell({party.index: Install({"encoder": [chosen]}) for party in self.newcomers})
 
     def _check_reply(self, kind: str, values: Any, rows: dict[str, Rows]) -> None:
         """A method somebody is still writing gets one clear line."""
@@ -239,7 +255,8 @@ class Federation:
         self.clock.lap(OTHER)
         server = self.clock.read()
         everybody = [*self.parties, *self.newcomers]
-        clients = {p.id: t for p, t in zip(everybody, self.executor.call([p.index for p in everybody], "times"))}
+        clients = {party.id: self.spent.get(party.index, {}) for party in everybody}
+        self.spent = {}
         seconds: dict[str, float] = {}
         for times in clients.values():
             for phase in ("load", "step", "warmup"):
@@ -253,7 +270,7 @@ class Federation:
 
     def state(self) -> dict[str, Any]:
         """Everything a resumed run needs, by checkpoint file."""
-        states = self.executor.call(range(len(self.parties)), "state_dict")
+        states = [reply.state for reply in self._tell({i: Save() for i in range(len(self.parties))})]
         server = {"algorithm": self.algorithm.state_dict(), "common": self.common, "behind": sorted(self.behind)}
         return {"server": server, **{f"client-{i:03d}": s for i, s in enumerate(states)}}
 
@@ -261,7 +278,40 @@ class Federation:
         server = to_device(states["server"], self.device)
         self.algorithm.load_state_dict(server["algorithm"])
         self.common, self.behind = server["common"], set(server["behind"])
-        self.executor.send("load_state_dict", {i: states[f"client-{i:03d}"] for i in range(len(self.parties))})
+        self._held = Held()
+        self._tell({i: Load(states[f"client-{i:03d}"]) for i in range(len(self.parties))})
+
+    def counts(self) -> dict[str, dict[str, Any]]:
+        """By client that takes part: parameters by part and operations of its network."""
+        replies = self._tell({i: Count() for i in range(len(self.parties))})
+        return {party.id: reply.counts for party, reply in zip(self.parties, replies)}
+
+
+class Held:
+    """What the server knows that clients hold, because it sent or got it last and they have not trained since.
+
+    A round then needs no second upload: where its clients start from is known.
+    """
+
+    def __init__(self) -> None:
+        self._of: dict[str, tuple[tuple[int, ...], torch.Tensor]] = {}  # kind → clients, their rows
+
+    def keep(self, kind: str, clients: list[int], rows: torch.Tensor) -> None:
+        """These clients hold these rows, and of others nothing is known any more."""
+        self._of[kind] = (tuple(clients), rows)
+
+    def forget(self, clients: list[int], kinds: Iterable[str] | None = None) -> None:
+        """Nothing is known of these clients any more."""
+        for kind in list(self._of) if kinds is None else kinds:
+            if kind in self._of and set(self._of[kind][0]) & set(clients):
+                del self._of[kind]
+
+    def rows(self, kind: str, clients: list[int], room: Callable[[], torch.Tensor]) -> tuple[torch.Tensor, set[int]]:
+        """(the rows of these clients, who must be asked); rows of the latter are still empty."""
+        known = self._of.get(kind)
+        if known is not None and known[0] == tuple(clients):
+            return known[1], set()
+        return room(), set(clients)
 
 
 def _check_shape(who: str, kind: str, values: Any, expected: tuple[int, ...]) -> None:

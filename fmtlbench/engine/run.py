@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +12,21 @@ import torch
 
 from ..config import RunConfig, TrainConfig
 from ..cost.bill import make_bill
-from ..cost.compute import flops_of, parameters_of
 from ..cost.energy import EnergyChoice
 from ..cost.meter import RunMeter
+from ..data.catalog import dataset_for
 from ..data.open import open_datasets
 from ..data.views import client_data
 from ..errors import FmtlbenchError
+from ..exchange import Party
 from ..manifest import session, versions
 from ..models.weights import check_weights, weights_identity
 from ..progress import Quiet
 from ..result import RunResult
 from ..store import RunStore, StoreError
+from ..tasks import task_specs
 from .checkpoint import DamagedCheckpoint, available, load_checkpoint, save_checkpoint
-from .client import Client
+from .factory import ClientFactory
 from .federation import Federation
 from .precision import check_amp
 from .trivial import best_constant
@@ -45,8 +47,8 @@ def execute(
         for note in check_weights(config.model, next(iter(config.data.size.values()))):
             progress.note(note)
         datasets = open_datasets(config, data_root, progress)
-        federation = Federation(config, client_data(config, datasets), device)
-        with store.opened(fresh):
+        factory = ClientFactory(config, str(device), data_root, client_data(config, datasets))
+        with closing(Federation(factory)) as federation, store.opened(fresh):
             return _run(store, federation, datasets, device, progress, meter)
 
 
@@ -58,7 +60,7 @@ def _run(
     fingerprints = {f"{domain}/{split}": d.fingerprint for (domain, split), d in datasets.items()}
     _write_manifest(store, device, done, fingerprints, progress)
     meter.begin(store.rows("timing.jsonl"))
-    progress.begin(config.federation.rounds, done, sum(c.steps_per_round for c in federation.clients))
+    progress.begin(config.federation.rounds, done, federation.steps_per_round)
     try:
         told: set[str] = set()
         for index in range(done, config.federation.rounds):
@@ -155,21 +157,22 @@ def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str
     tail = meter.tail()  # what follows is reckoning, not the run's
     config, rows = store.config, store.rows()
     scores, before = rows[-1]["scores"], rows[-1].get("scores_before", [])
-    clients = {client.party.id: client for client in (*federation.clients, *federation.unseen)}
+    everybody = {party.id: party for party in (*federation.parties, *federation.newcomers)}
     trivial: dict[tuple, float | None] = {}
     for record in scores + before:
         if record["primary"]:
-            client = clients[record["client"]]
-            view = client.data.tests[record["split"]]
+            party = everybody[record["client"]]
+            view = federation.data[party.index].tests[record["split"]]
             # Clients judged on the same images and labels share the constant.
             key = (
                 record["dataset"],
                 record["task"],
-                record["split"] if record["split"] == "global" and not view.relabel else client.party.id,
+                record["split"] if record["split"] == "global" and not view.relabel else party.id,
             )
             if key not in trivial:
-                spec, workers = client.specs[record["task"]], config.data.workers
-                trivial[key] = best_constant(spec, client.info, view, workers=workers)
+                spec, workers = task_specs(config, party.dataset)[record["task"]], config.data.workers
+                info = dataset_for(party.dataset, config.data.source)
+                trivial[key] = best_constant(spec, info, view, workers=workers)
             record["trivial"] = trivial[key]
     summary = {
         "algorithm": config.algorithm.name,
@@ -195,25 +198,27 @@ def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str
         "numerics": config.numerics,
         "versions": versions(),
         "data_fingerprints": fingerprints,
-        "clients": _about(federation.clients),
-        **({"unseen": _about(federation.unseen)} if federation.unseen else {}),
+        "clients": _about(federation, federation.parties),
+        **({"unseen": _about(federation, federation.newcomers)} if federation.newcomers else {}),
         "bytes_up": sum(row["bytes_up"] for row in rows),
         "bytes_down": sum(row["bytes_down"] for row in rows),
         "scores": scores,
         **({"scores_before": before} if before else {}),
     }  # fmt: skip
-    sizes = {"parameters": parameters_of(federation.clients), "flops": flops_of(federation.clients)}
+    counts = federation.counts()
+    sizes = {what: {client: of[what] for client, of in counts.items()} for what in ("parameters", "flops")}
     traffic = summary["bytes_up"], summary["bytes_down"]
     bill = make_bill(store.rows("timing.jsonl"), store.repeated(), tail, *traffic)
     store.write_summary(summary, {**bill, **sizes})
     return RunResult(store.folder, summary, reused=False)
 
 
-def _about(clients: list[Client]) -> list[dict[str, Any]]:
+def _about(federation: Federation, members: Sequence[Party]) -> list[dict[str, Any]]:
     return [
-        {"id": c.party.id, "dataset": c.party.dataset, "tasks": list(c.party.tasks), "samples": c.party.samples,
-         "parameters": c.main.flat.counts(), **({"relabel": dict(rules)} if (rules := c.data.train.relabel) else {})}
-        for c in clients
+        {"id": p.id, "dataset": p.dataset, "tasks": list(p.tasks), "samples": p.samples,
+         "parameters": federation.facts[p.index].parameters,
+         **({"relabel": dict(rules)} if (rules := federation.data[p.index].train.relabel) else {})}
+        for p in members
     ]  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from ..progress import Quiet
 from ..store import read_json
 from .checkpoint import DamagedCheckpoint, available, load_checkpoint
 from .client import Client
-from .federation import make_algorithm
+from .factory import make_algorithm
 from .run import process_settings
 from .trees import to_device
 

@@ -11,7 +11,6 @@ import threading
 
 import numpy as np
 import pytest
-import torch
 from fake_sensors import FakeTracker
 from interrupt import after
 
@@ -21,6 +20,7 @@ from fmtlbench.cost import meter as meter_module
 from fmtlbench.cost.compute import flops_of
 from fmtlbench.data.views import ClientData, View
 from fmtlbench.engine import client
+from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
 from fmtlbench.progress import Quiet
 
@@ -98,7 +98,8 @@ def test_tc_counts_its_steps_one_by_one_and_joint(scenario_file):
     }
     config = resolve("local", scenario_file, overrides=options)
     data = [ClientData(View(None, np.arange(8)), {}) for _ in config.scenario.parties()]
-    flops = flops_of(Federation(config, data, torch.device("meta")).clients)
+    federation = Federation(ClientFactory(config, "meta", None, data))
+    flops = {client.party.id: flops_of(client) for client in federation.executor.clients}
     both, alone = flops["nyud-multi"], flops["pascal-human_parts"]
     assert both["train"] == both["sequential"] > 1.1 * both["joint"] > 2 * both["forward"]
     assert "sequential" not in alone and alone["train"] > 2 * alone["forward"]

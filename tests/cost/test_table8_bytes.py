@@ -13,6 +13,7 @@ from fmtlbench import reports
 from fmtlbench.config import resolve
 from fmtlbench.data.views import ClientData, View
 from fmtlbench.engine.client import Client, TrainReport
+from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
 
 ALGORITHMS = {"Local": "local", "FedAvg": "fedavg", "FedProx": "fedprox", "FedAMP": "fedamp", "MaT-FL": "matfl",
@@ -38,7 +39,7 @@ def exchanged(method: str, architecture: str, monkeypatch) -> tuple[dict, Federa
     data = [ClientData(View(None, np.arange(198)), {}) for _ in config.scenario.parties()]
     monkeypatch.setattr(Client, "train", lambda *_: TrainReport({}, None, 0.0))
     with META:
-        federation = Federation(config, data, META)
+        federation = Federation(ClientFactory(config, "meta", None, data))
     if method in LOOK_AT_VALUES:  # without values the server hands back what came, kind by kind
         monkeypatch.setattr(federation.algorithm, "aggregate", lambda rnd: echo(rnd, federation.algorithm.shared(0)))
     return federation.round(0), federation
@@ -79,7 +80,7 @@ def test_the_ledger_says_who_and_what(monkeypatch):
     for client, entry in row["ledger"].items():
         assert entry["up"] == entry["down"] and set(entry["up"]) == {"encoder", "decoder"}, client
         assert entry["up"]["encoder"] == 4 * 11_176_512  # float32
-    counted = sum(p.numel() for p in federation.clients[0].main.model.parameters())
+    counted = sum(p.numel() for p in federation.executor.clients[0].main.model.parameters())
     assert row["bytes_up"] == 4 * 4 * counted
 
 

@@ -63,17 +63,19 @@ def test_who_comes_late_gets_the_common_model_first(scenario):
     federation = make_federation("fedavg", scenario, **{**QUICK, "federation.rounds": 2})
     federation.round(0)
     common = federation.common["encoder"]
-    late = federation.clients[2]
-    assert not torch.equal(late.upload(("encoder",))["encoder"][0], common)
+    late = federation.executor.clients[2]
+    assert not torch.equal(late.read(("encoder",))["encoder"][0], common)
     trained = federation.train(1)
     assert 2 in trained.present and torch.equal(trained.before["encoder"][trained.present.index(2)], common)
 
 
 def test_absent_clients_of_local_do_not_train(scenario):
     federation = make_federation("local", scenario, **{**QUICK, "federation.rounds": 2})
-    before = [client.main.flat.rows("encoder")[0].clone() for client in federation.clients]
+    before = [client.main.flat.rows("encoder")[0].clone() for client in federation.executor.clients]
     federation.round(0)
-    moved = [not torch.equal(c.main.flat.rows("encoder")[0], row) for c, row in zip(federation.clients, before)]
+    moved = [
+        not torch.equal(c.main.flat.rows("encoder")[0], row) for c, row in zip(federation.executor.clients, before)
+    ]
     assert moved[:3] == [True, True, False]
 
 

@@ -71,7 +71,7 @@ def test_whole_models_of_clients_with_other_numbers_of_tasks_are_refused(scenari
 def test_alike_clients_exchange_whole_models_heads_included(scenario):
     fed = federation("fedavg", scenario(TWINS), **NETWORKS["md"], **{"federation.exchange": "models"})
     row = fed.round(0)
-    vectors = [client.main.flat.vector for client in fed.clients]
+    vectors = [client.main.flat.vector for client in fed.executor.clients]
     assert torch.equal(*vectors)
     assert row["bytes_up"] == 2 * vectors[0].numel() * 4 == row["bytes_down"]
     one = row["ledger"]["nyud-multi-1"]
@@ -81,7 +81,7 @@ def test_alike_clients_exchange_whole_models_heads_included(scenario):
 def test_clients_with_other_tasks_exchange_whole_decoders_but_keep_their_heads(scenario):
     fed = federation("fedavg", scenario(MIXED), **NETWORKS["md"], **{"federation.exchange": "models"})
     fed.round(0)
-    first, second = (client.main.flat for client in fed.clients)
+    first, second = (client.main.flat for client in fed.executor.clients)
     assert torch.equal(*(flat.rows("decoder")[0] for flat in (first, second)))
     assert len(first.rows("decoder")) == 1 and len(first.rows("head")) == 2
 
@@ -89,7 +89,7 @@ def test_clients_with_other_tasks_exchange_whole_decoders_but_keep_their_heads(s
 def test_task_conditioned_models_of_any_clients_become_one(scenario_file):
     fed = federation("fedavg", scenario_file, **NETWORKS["tc"])
     fed.round(0)
-    assert torch.equal(*(client.main.flat.vector for client in fed.clients))
+    assert torch.equal(*(client.main.flat.vector for client in fed.executor.clients))
 
 
 def test_merged_parts_cover_the_same_vector(scenario):
@@ -107,7 +107,7 @@ def test_merged_parts_cover_the_same_vector(scenario):
 
 def gradients_by_step(fed: Federation, monkeypatch) -> list[torch.Tensor]:
     """What each optimiser step of the first client's first batch is given; nothing moves."""
-    client, seen = fed.clients[0], []
+    client, seen = fed.executor.clients[0], []
     monkeypatch.setattr(client.main.optimizer, "step", lambda *a, **k: seen.append(client.main.flat.gradient.clone()))
     client.train(0, ())
     return seen
@@ -167,7 +167,7 @@ def test_exponential_schedule_falls_once_per_round(scenario_file):
 def test_every_client_warms_up_by_its_own_dataset(scenario_file, given, rates):
     epochs = {"train.local_epochs": {"nyud": 2, "pascal": 1}, "train.lr": 1.0, "train.warmup_lr": 0.0}
     fed = federation("local", scenario_file, **epochs, **given)
-    for client in fed.clients:
+    for client in fed.executor.clients:
         client._epoch = lambda track, optimizer, index, trained, lr, *_, client=client: seen(client, lr)
     last = {}
 
@@ -183,7 +183,7 @@ def test_every_client_warms_up_by_its_own_dataset(scenario_file, given, rates):
 def test_a_fresh_optimiser_every_round(scenario_file):
     for state, steps in (("keep", 2), ("fresh", 1)):
         fed = federation("local", scenario_file, **{"train.optimizer_state": state, "train.amsgrad": True})
-        client = fed.clients[0]
+        client = fed.executor.clients[0]
         per_round = client.steps_per_round
         fed.round(0)
         fed.round(1)

@@ -13,6 +13,7 @@ from tiny import TINY, TWINS, make_federation
 from fmtlbench.algorithms import ALGORITHMS
 from fmtlbench.algorithms.matfl import voting_tensors
 from fmtlbench.engine.checkpoint import load_checkpoint
+from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
 from fmtlbench.engine.stored import StoredRun
 from fmtlbench.progress import Quiet
@@ -68,35 +69,38 @@ def test_fedavg_gives_everybody_the_same_statistics_if_they_travel(scenario_file
         seen = []
         aggregate = fed.algorithm.aggregate
         fed.algorithm.aggregate = noting(
-            lambda rnd, fed=fed: [statistics(c, "decoder") for c in fed.clients], seen, aggregate
+            lambda rnd, fed=fed: [statistics(c, "decoder") for c in fed.executor.clients], seen, aggregate
         )
         row = fed.round(0)
-        encoders = [statistics(client, "encoder")[0] for client in fed.clients]
-        decoders = [vector for client in fed.clients for vector in statistics(client, "decoder")]
+        encoders = [statistics(client, "encoder")[0] for client in fed.executor.clients]
+        decoders = [vector for client in fed.executor.clients for vector in statistics(client, "decoder")]
         assert len(decoders) == 3 and encoders[0].numel() and decoders[0].numel()
         assert equal(encoders) is equal(decoders) is (where == "travel")
         if where == "travel":
             mean = torch.stack([vector for vectors in seen[0] for vector in vectors]).mean(0)
             torch.testing.assert_close(decoders[0], mean)
-        sizes = [client.main.flat.counts() for client in fed.clients]
+        sizes = [client.main.flat.counts() for client in fed.executor.clients]
         sent = sum(size["encoder"] + size["decoder"] for size in sizes)
         sent += sum(v.numel() for v in (*encoders, *decoders)) if where == "travel" else 0
         assert row["bytes_up"] == row["bytes_down"] == 4 * sent
         one = row["ledger"]["pascal-human_parts"]["up"]
         assert one["encoder"] == 4 * (sizes[0]["encoder"] + (encoders[0].numel() if where == "travel" else 0))
-        counters = [b for n, b in fed.clients[1].main.model.named_buffers() if n.endswith("num_batches_tracked")]
-        assert {int(counter) for counter in counters} == {fed.clients[1].steps_per_round}
+        counters = [
+            b for n, b in fed.executor.clients[1].main.model.named_buffers() if n.endswith("num_batches_tracked")
+        ]
+        assert {int(counter) for counter in counters} == {fed.executor.clients[1].steps_per_round}
 
 
 def test_whole_models_take_their_statistics_along(scenario):
     fed = federation("fedavg", scenario(TWINS), **{**TRAVEL, "federation.exchange": "models"})
     assert fed.config.heads_travel
     row = fed.round(0)
-    first, second = (client.main.model.state_dict() for client in fed.clients)
+    first, second = (client.main.model.state_dict() for client in fed.executor.clients)
     assert all(torch.equal(first[name], second[name]) for name in first)
     counted = sum(value.numel() for name, value in first.items() if not name.endswith("num_batches_tracked"))
     assert row["bytes_up"] == 2 * 4 * counted
-    owners, tensors = fed.clients[0].layout("decoder")
+    layout = fed.facts[0].layouts["decoder"]
+    owners, tensors = layout.owners, layout.tensors
     assert len(owners) == 1 and len({t.name for t in tensors}) == len(tensors)
     assert all(a.stop == b.start for a, b in pairwise(tensors)) and tensors[0].start == 0
     layers = {t.layer for t in tensors if t.statistic}
@@ -105,12 +109,12 @@ def test_whole_models_take_their_statistics_along(scenario):
 
 def test_a_row_says_which_of_its_tensors_are_statistics(scenario_file):
     home, travel = (federation("matfl", scenario_file, **options).clients[0] for options in ({}, TRAVEL))
-    _, parameters = home.layout("encoder")
-    _, tensors = travel.layout("encoder")
+    parameters = home.facts().layouts["encoder"].tensors
+    tensors = travel.facts().layouts["encoder"].tensors
     assert tensors[: len(parameters)] == parameters and not any(t.statistic for t in parameters)
     added = tensors[len(parameters) :]
     assert added and all(t.statistic and t.name.endswith(("running_mean", "running_var")) for t in added)
-    (row,) = travel.upload(("encoder",))["encoder"]
+    (row,) = travel.read(("encoder",))["encoder"]
     buffers = dict(travel.main.model.encoder.named_buffers())
     for t in added:
         assert torch.equal(row[t.start : t.stop], buffers[t.name])
@@ -123,7 +127,7 @@ def test_local_objectives_see_parameters_only(scenario_file, algo):
     """Anchors, sizes and gradients are those of the parameters, however far the statistics are from what was sent."""
     fed = federation(algo, scenario_file, **TRAVEL)
     fed.round(0)
-    client = fed.clients[1]
+    client = fed.executor.clients[1]
     client.track = "personal" if algo == "ditto" else "main"
     track = client.tracks[client.track]
     with torch.no_grad():
@@ -141,13 +145,13 @@ def test_local_objectives_see_parameters_only(scenario_file, algo):
 @pytest.mark.parametrize("algo", sorted(set(ALGORITHMS) - {"local"}))
 def test_every_method_takes_them_along(scenario_file, algo):
     fed = federation(algo, scenario_file, **TRAVEL)
-    before = [[v.clone() for v in statistics(client, "encoder")] for client in fed.clients]
+    before = [[v.clone() for v in statistics(client, "encoder")] for client in fed.executor.clients]
     seen = []
     aggregate = fed.algorithm.aggregate
     fed.algorithm.aggregate = noting(lambda rnd: rnd.encoder, seen, aggregate)
     row = fed.round(0)
     assert any(t.statistic for t in seen[0].tensors)
-    for start, trained, (old,), client in zip(seen[0].before, seen[0].after, before, fed.clients):
+    for start, trained, (old,), client in zip(seen[0].before, seen[0].after, before, fed.executor.clients):
         size = client.main.flat.counts()["encoder"]
         assert torch.equal(start[size:].sort().values, old.sort().values)
         now = statistics(client, "encoder")[0]
@@ -161,7 +165,7 @@ def test_no_variance_becomes_negative(scenario_file):
     fed = federation("pcgrad", scenario_file, **TRAVEL)
     fed.algorithm.aggregate = lambda rnd: {"encoder": torch.full_like(rnd.encoder.after, -2.0)}
     fed.round(0)
-    for client in fed.clients:
+    for client in fed.executor.clients:
         for name, buffer in client.main.model.encoder.named_buffers():
             if name.endswith("running_var"):
                 assert (buffer == 0).all()
@@ -206,7 +210,7 @@ def test_a_stored_run_answers_with_the_statistics_it_was_scored_with(tiny_run):
         task = party.tasks[0]
         said[party.id] = [p.values[task] for p in run.predictions(party, "global", [task], [0, 1])]
     assert all(len(values) == 2 for values in said.values())
-    federation_again = Federation(run.config, run.data, torch.device("cpu"))
+    federation_again = Federation(ClientFactory(run.config, "cpu", None, run.data))
     federation_again.round(0)
     for party, client in zip(run.parties, federation_again.clients):
         stored = load_checkpoint(result.folder / "checkpoint", 1)[f"client-{party.index:03d}"]["main"]["buffers"]

@@ -13,12 +13,10 @@ from tiny import SCENARIO, TINY
 
 from fmtlbench.algorithms.fedavg import FedAvg
 from fmtlbench.config import resolve
-from fmtlbench.data.open import open_datasets
-from fmtlbench.data.views import client_data
+from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
 from fmtlbench.errors import FmtlbenchError
 from fmtlbench.models.build import build_client_model
-from fmtlbench.progress import Quiet
 from fmtlbench.store import RunStore
 
 # A pool of its own leaves the shares of the others as they are.
@@ -38,7 +36,7 @@ def late(tmp_path_factory):
 
 def federation(algo, scenario, **overrides):
     config = resolve(algo, scenario, overrides={**TINY, "federation.rounds": 2, **overrides})
-    return Federation(config, client_data(config, open_datasets(config, None, Quiet())), torch.device("cpu"))
+    return Federation(ClientFactory(config, "cpu"))
 
 
 def ended(algo, scenario, **overrides):
@@ -91,10 +89,10 @@ def test_those_that_take_part_never_notice(tiny_run, tmp_path, late):
 )
 def test_the_servers_encoder(late, algo, overrides):
     fed, rows = ended(algo, late, **overrides)
-    (newcomer,) = fed.unseen
-    known = torch.stack([encoder(client) for client in fed.clients])
+    (newcomer,) = fed.executor.clients[len(fed.parties) :]
+    known = torch.stack([encoder(client) for client in fed.executor.clients[: len(fed.parties)]])
     if algo in ("fedavg", "ditto"):  # one for all, whoever was absent
-        present = next(i for i in range(len(fed.clients)) if i not in fed.behind)
+        present = next(i for i in range(len(fed.parties)) if i not in fed.behind)
         assert torch.equal(encoder(newcomer), known[present])
     else:
         assert torch.equal(encoder(newcomer), known.mean(0)) and not torch.equal(known[0], known[1])
@@ -107,24 +105,24 @@ def test_the_servers_encoder(late, algo, overrides):
 
 def test_without_any_encoder_on_the_way_it_is_the_one_all_start_from(late):
     fed, rows = ended("local", late)
-    (newcomer,) = fed.unseen
+    (newcomer,) = fed.executor.clients[len(fed.parties) :]
     fresh = federation("local", late)
     assert torch.equal(encoder(newcomer), encoder(fresh.clients[0]))
     assert torch.equal(encoder(fresh.clients[0]), encoder(fresh.clients[1]))
-    assert not torch.equal(encoder(newcomer), encoder(fed.clients[0]))
+    assert not torch.equal(encoder(newcomer), encoder(fed.executor.clients[0]))
     assert rows[-1]["bytes_down"] == 0 and rows[-1]["ledger"] == {}
 
 
 def test_it_pays_for_one_encoder_whatever_the_protocol(late):
     fed, rows = ended("fedmtl", late, **{"algo.protocol": "whole"})
-    assert rows[-1]["ledger"]["late"]["down"]["encoder"] == encoder(fed.unseen[0]).numel() * 4
-    assert rows[-1]["ledger"]["nyud-multi"]["down"]["encoder"] == 2 * encoder(fed.unseen[0]).numel() * 4
+    assert rows[-1]["ledger"]["late"]["down"]["encoder"] == encoder(fed.executor.clients[-1]).numel() * 4
+    assert rows[-1]["ledger"]["nyud-multi"]["down"]["encoder"] == 2 * encoder(fed.executor.clients[-1]).numel() * 4
 
 
 def test_only_decoders_and_heads_are_fitted_and_no_objective_pulls(late):
     """FedProx and FedMTL pull at whatever travels; a newcomer belongs to no method."""
     fed, _ = ended("fedmtl", late, **{"algo.rho": 1e9, "train.weight_decay": 0})
-    (newcomer,) = fed.unseen
+    (newcomer,) = fed.executor.clients[len(fed.parties) :]
     given, flat = encoder(newcomer), newcomer.main.flat
     before = [row.clone() for kind in ("decoder", "head") for row in flat.rows(kind)]
     with newcomer.scored_model(1):
@@ -165,7 +163,7 @@ def test_whole_models_of_alike_clients_beside_an_unlike_newcomer(tmp_path):
     )
     fed, rows = ended("fedavg", str(file))
     assert fed.config.heads_travel
-    assert torch.equal(encoder(fed.unseen[0]), encoder(fed.clients[0]))
+    assert torch.equal(encoder(fed.executor.clients[-1]), encoder(fed.executor.clients[0]))
     assert set(rows[-1]["ledger"]["late"]["down"]) == {"encoder"}
     assert {r["client"] for r in fed.evaluate_unseen(1)} == {"late"}
 
@@ -188,7 +186,7 @@ class Mine(FedAvg):
 def test_a_method_may_choose_and_a_wrong_shape_is_told(late, monkeypatch):
     monkeypatch.setattr(FedAvg, "newcomer_encoder", Mine.newcomer_encoder)
     fed, _ = ended("fedavg", late)
-    assert torch.equal(encoder(fed.unseen[0]), -encoder(fed.clients[1]))
+    assert torch.equal(encoder(fed.executor.clients[-1]), -encoder(fed.executor.clients[1]))
     monkeypatch.setattr(FedAvg, "newcomer_encoder", lambda self, encoders: encoders)
     with pytest.raises(FmtlbenchError, match=r"fedavg.newcomer_encoder returned \(2, \d+\) for 'encoder', expected"):
         ended("fedavg", late)

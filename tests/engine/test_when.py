@@ -13,12 +13,10 @@ from tiny import TINY
 
 import fmtlbench
 from fmtlbench.config import resolve
-from fmtlbench.data.open import open_datasets
-from fmtlbench.data.views import client_data
 from fmtlbench.engine import federation
+from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
 from fmtlbench.errors import UsageError
-from fmtlbench.progress import Quiet
 
 TWINS = """\
 description: three alike clients
@@ -101,16 +99,16 @@ def test_the_scored_models_are_those_of_the_round(tmp_path):
     """`before` is what the executor's clients hold between training and download."""
     (tmp_path / "twins.yml").write_text(TWINS)
     config = resolve("fedavg", str(tmp_path / "twins.yml"), overrides={**SMALL, "federation.rounds": 1})
-    fed = Federation(config, client_data(config, open_datasets(config, None, Quiet())), torch.device("cpu"))
-    start = [client.main.flat.vector.clone() for client in fed.clients]
+    fed = Federation(ClientFactory(config, "cpu"))
+    start = [client.main.flat.vector.clone() for client in fed.executor.clients]
     trained = fed.train(0)
-    own = [client.main.flat.vector.clone() for client in fed.clients]
+    own = [client.main.flat.vector.clone() for client in fed.executor.clients]
     assert not any(torch.equal(a, b) for a, b in zip(start, own))
     fed.evaluate(0)
-    assert all(torch.equal(client.main.flat.vector, vector) for client, vector in zip(fed.clients, own))
+    assert all(torch.equal(client.main.flat.vector, vector) for client, vector in zip(fed.executor.clients, own))
     fed.exchange(trained)
-    encoders = [client.main.flat.rows("encoder")[0] for client in fed.clients]
-    assert torch.equal(encoders[0], encoders[1]) and not torch.equal(own[0], fed.clients[0].main.flat.vector)
+    encoders = [client.main.flat.rows("encoder")[0] for client in fed.executor.clients]
+    assert torch.equal(encoders[0], encoders[1]) and not torch.equal(own[0], fed.executor.clients[0].main.flat.vector)
     seconds = fed.timing()["seconds"]
     assert seconds["evaluate"] > 0 and set(seconds) >= {"upload", "aggregate", "download"}
 

@@ -57,12 +57,12 @@ def test_a_returning_client_gets_the_whole_common_model(scenario, network, text)
     """Heads included where they travel; where they do not, its own are left alone."""
     fed = federation("fedavg", scenario(text), **NETWORKS[network], **{"federation.participation": 0.67})
     starts, returned = {}, set()
-    for client in fed.clients:
+    for client in fed.executor.clients:
         client.train = recording(client, starts)
     for index in range(4):
         present, behind = fed.present(index), set(fed.behind)
         common = {kind: row.clone() for kind, row in fed.common.items()}
-        heads = {i: [row.clone() for row in fed.clients[i].main.flat.rows("head")] for i in behind}
+        heads = {i: [row.clone() for row in fed.executor.clients[i].main.flat.rows("head")] for i in behind}
         row = fed.round(index)
         for i in behind.intersection(present):
             returned.add(i)
@@ -70,7 +70,7 @@ def test_a_returning_client_gets_the_whole_common_model(scenario, network, text)
             for kind, expected in common.items():
                 assert torch.equal(starts[i][kind][0], expected) and len(starts[i][kind]) == 1
             assert all(torch.equal(a, b) for a, b in zip(starts[i]["head"], heads[i], strict=True))
-            sizes = fed.clients[i].main.flat.counts()
+            sizes = fed.executor.clients[i].main.flat.counts()
             sent = row["ledger"][fed.parties[i].id]["down"]  # the common model, and the round's reply
             assert sent == {kind: 2 * 4 * sizes[kind] for kind in common}
     assert returned
@@ -93,9 +93,9 @@ def test_anchors_cover_what_travels(scenario, algo, text, travels):
     """Every parameter that travels feels the pull with its analytic gradient; heads that stay home feel none."""
     fed = federation(algo, scenario(text), **NETWORKS["md"])
     fed.round(0)
-    client = fed.clients[0]
+    client = fed.executor.clients[0]
     if algo in ("fedprox", "ditto"):  # what it starts the next round from
-        client.anchor = client.upload(("encoder", "decoder"))
+        client.anchor = client.read(("encoder", "decoder"))
     if algo == "ditto":
         client.track = "personal"
     flat = client.tracks[client.track].flat
@@ -120,9 +120,9 @@ def test_alike_clients_may_list_their_tasks_in_any_order(scenario):
     fed = federation("fedavg", scenario(SHUFFLED), **NETWORKS["md"])
     assert fed.config.heads_travel
     assert [party.tasks for party in fed.parties] == [("normals", "depth")] * 3
-    assert len({client.layout("decoder")[1] for client in fed.clients}) == 1
+    assert len({facts.layouts["decoder"].tensors for facts in fed.facts}) == 1
     fed.round(0)
-    models = [client.main.model for client in fed.clients]
+    models = [client.main.model for client in fed.executor.clients]
     for name, parameter in models[0].named_parameters():
         assert torch.equal(parameter, models[2].get_parameter(name)), name
 
@@ -137,12 +137,12 @@ def test_fedsta_unifies_task_conditioned_decoders_of_the_same_tasks(scenario):
     overrides = {**NETWORKS["tc"], "federation.exchange": "decoders", "algo.unify_every": 1}
     fed = federation("fedsta", scenario(SHUFFLED), **overrides)
     fed.round(0)
-    assert len({row.sum().item() for client in fed.clients for row in client.main.flat.rows("decoder")}) == 1
+    assert len({row.sum().item() for client in fed.executor.clients for row in client.main.flat.rows("decoder")}) == 1
 
 
 def test_a_task_conditioned_model_is_the_same_row_in_either_exchange(scenario):
     path = scenario(UNLIKE)
     whole, apart = (federation("fedavg", path, **{**NETWORKS["tc"], "federation.exchange": how}) for how in EXCHANGES)
-    owners, tensors = whole.clients[0].layout("decoder")
-    assert (owners, tensors) == apart.clients[0].layout("decoder") and len(owners) == 1
-    assert "None" not in " ".join(t.name + t.layer for t in tensors)
+    layout = whole.facts[0].layouts["decoder"]
+    assert layout == apart.facts[0].layouts["decoder"] and len(layout.owners) == 1
+    assert "None" not in " ".join(t.name + t.layer for t in layout.tensors)

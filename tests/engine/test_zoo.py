@@ -143,9 +143,9 @@ def test_a_returning_client_starts_from_the_common_model(tmp_path, algo):
     for index in range(5):
         present, behind = federation.present(index), set(federation.behind)
         (absent,) = set(range(3)).difference(present)
-        kept = federation.clients[absent].main.flat.vector.clone()
+        kept = federation.executor.clients[absent].main.flat.vector.clone()
         row = federation.round(index)
-        assert torch.equal(federation.clients[absent].main.flat.vector, kept)
+        assert torch.equal(federation.executor.clients[absent].main.flat.vector, kept)
         assert torch.allclose(starts[-1][0], starts[-1][1], atol=1e-6)
         returned |= bool(behind.intersection(present))
         assert (row["bytes_down"] > row["bytes_up"]) is bool(behind.intersection(present))
@@ -271,7 +271,7 @@ def test_aggregating_touches_neither_heads_nor_buffers(scenario_file, algo):
 def kept_parts(federation):
     """Heads and running statistics of every client."""
     parts = []
-    for client in federation.clients:
+    for client in federation.executor.clients:
         parts += [row.clone() for row in client.main.flat.rows("head")]
         parts += [value.clone() for value in client.main.buffers().values()]
     return parts

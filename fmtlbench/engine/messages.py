@@ -1,0 +1,112 @@
+"""What the server says to a client and what it hears back: small values, no locks, files or functions in them.
+
+A client does nothing but answer these, so where it lives (this process, another, another machine) is the executor's
+business alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ..exchange import Owner, TensorSlice
+
+Parts = dict[str, list["Tensor"]]  # kind → rows of a client, one per owner
+
+
+@dataclass(frozen=True)
+class Train:
+    """Do the local epochs of round `index`, then send the parts of `kinds`."""
+
+    index: int
+    kinds: tuple[str, ...]
+    install: Parts | None = None  # take these first: what a client that was away is brought up to date with
+    start_of: tuple[str, ...] = ()  # kinds whose rows at the start the server does not know: send these too
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Score the model as it is after, or in the middle of, round `index`."""
+
+    index: int
+
+
+@dataclass(frozen=True)
+class Install:
+    """Take what the server sends: as the new model, or as the anchor of the local objective."""
+
+    parts: Parts
+
+
+@dataclass(frozen=True)
+class Send:
+    """Send the parts of `kinds` as they are."""
+
+    kinds: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Save:
+    """Send everything that a resumed run needs."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """Be as you were when this was saved."""
+
+    state: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Count:
+    """Count the network's parameters by part, and its operations."""
+
+
+Message = Train | Evaluate | Install | Send | Save | Load | Count
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a client answers; which fields are filled follows from the message."""
+
+    spent: dict[str, float]  # busy seconds by phase since the last reply
+    report: TrainReport | None = None  # Train
+    parts: Parts = field(default_factory=dict)  # Train, Send
+    start: Parts = field(default_factory=dict)  # Train: where `start_of` stood before the local epochs
+    scores: tuple[dict[str, Any], ...] = ()  # Evaluate
+    state: dict[str, Any] | None = None  # Save
+    counts: dict[str, Any] | None = None  # Count: {"parameters": …, "flops": …}
+
+
+@dataclass(frozen=True)
+class TrainReport:
+    """What a client tells about its local training."""
+
+    losses: dict[str, float]  # unweighted, mean over the last local epoch of the track that is scored
+    grad_norm: float | None
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the rows of one kind of a client look."""
+
+    owners: tuple[Owner, ...]
+    tensors: tuple[TensorSlice, ...]
+
+    @property
+    def width(self) -> int:
+        """Numbers in a row."""
+        return self.tensors[-1].stop if self.tensors else 0
+
+
+@dataclass(frozen=True)
+class ClientFacts:
+    """What does not change about a client: asked once, when it is made."""
+
+    layouts: dict[str, Layout]  # by kind
+    parameters: dict[str, int]  # by kind
+    steps_per_round: int

@@ -33,7 +33,7 @@ from .engine.run import process_settings
 from .engine.track import Track
 from .engine.watch import DivergedError
 from .errors import UsageError, unknown
-from .files import replace_file, sha256_file, write_json
+from .files import check_folder, check_output, sha256_file, write_json, write_output
 from .manifest import hardware, versions
 from .models.backbones import Encoder
 from .models.build import build_model
@@ -155,7 +155,9 @@ def pretrain(plan: Plan, folder: Path, progress: Quiet | None = None) -> dict[st
         The entry of the manifest.
     """
     plan.check()
-    folder, progress = Path(folder), progress or Quiet()
+    folder, progress = check_folder(folder), progress or Quiet()
+    for name in (f"{plan.backbone}.safetensors", MANIFEST):
+        check_output(folder / name, make_folder=True)
     read_manifest(folder)  # a damaged one is told before minutes are spent
     work = folder / f".{plan.backbone}-{plan.key()[:8]}"
     work.mkdir(parents=True, exist_ok=True)
@@ -297,5 +299,5 @@ def _entry(plan: Plan, scenes: list[Scenes], track: Track, not_reached: list[str
 def _write(encoder: Encoder, path: Path) -> dict[str, Any]:
     """The encoder's tensors under timm's names, its own norms as `norms.<scale>`: what `model.weights` reads."""
     tensors = {name.removeprefix("body."): value.detach().clone() for name, value in encoder.state_dict().items()}
-    replace_file(path, lambda temporary: save_file(tensors, temporary))
+    write_output(path, lambda temporary: save_file(tensors, temporary))
     return {"file": path.name, "sha256": sha256_file(path), "bytes": path.stat().st_size}

@@ -19,7 +19,8 @@ def add(actions) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from ..errors import FmtlbenchError, UsageError
+    from ..errors import UsageError
+    from ..files import check_output, write_output
 
     info = dataset_info(args)
     if args.count < 1 or args.first < 0:
@@ -29,15 +30,13 @@ def main(args: argparse.Namespace) -> int:
     output = Path(args.output)
     if output.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise UsageError(f"-o {output}: expected a name ending in .png, .pdf or .svg")
+    check_output(output)
 
     from ..data.contact_sheet import contact_sheet
 
     samples = (_rendered if info.source == "synth" else _read)(info, args)
     figure = contact_sheet(samples, info.tasks, info.classes, info.class_names)
-    try:
-        figure.savefig(output)
-    except OSError as error:
-        raise FmtlbenchError(f"could not write {output}: {error.strerror or error}") from None
+    write_output(output, lambda new: figure.savefig(new, format=output.suffix[1:].lower()))
     print(output)
     return 0
 

@@ -73,10 +73,12 @@ def main(args: argparse.Namespace) -> int:
     from ..bench.workers import Workers
     from ..config import parse_overrides
     from ..errors import UsageError
+    from ..files import check_folder
 
     for flag, value, least in (("--jobs", args.jobs, 1), ("--retries", args.retries, 0)):
         if value < least:
             raise UsageError(f"{flag} {value}: expected a whole number, {least} or more")
+    check_folder(args.out, "--out")
     budget = None if args.budget is None else parse_duration(args.budget, "--budget")
     flags = Flags(
         args.algos, args.scenarios, args.seeds, args.preset, args.rounds, parse_overrides(args.assignments)

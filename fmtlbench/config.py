@@ -20,8 +20,9 @@ from .meters import check_metric_options
 from .metrics import METRICS
 from .models.catalog import MAPS, STRIDES, misfit
 from .models.weights import resolved
+from .names import check_name
 from .presets import read_preset
-from .scenarios import Parameters, Scenario, check_images, check_scenario, read_scenario
+from .scenarios import Parameters, Scenario, check_client_names, check_images, check_scenario, read_scenario
 from .schema import build, build_mapping, limits, locate, plain
 from .setting import Setting, digest, identity
 from .tasks import TASKS
@@ -184,7 +185,14 @@ class RunConfig:
     def from_file(cls, path: Path) -> RunConfig:
         """Read back what `dump` wrote."""
         data, origins = load_yaml(path)
-        return build(cls, data, origins)._with_exchange()
+        config = build(cls, data, origins)
+        # A stored file is somebody's word: what it calls things must not lead out of the folders we write to.
+        for key, kind in (("algorithm.name", "method"), ("scenario.name", "scenario"), ("preset", "preset")):
+            section, _, field = key.rpartition(".")
+            name = getattr(getattr(config, section) if section else config, field)
+            check_name(name, kind, f"{locate(key, origins)}: {key}")
+        check_client_names(config.scenario, origins, "scenario")
+        return config._with_exchange()
 
     def dump(self) -> str:
         """The whole config as YAML, every default written out."""
@@ -383,6 +391,9 @@ def _check_method(method: Any) -> type[Algorithm]:
     """A user's class, before anything is trained with it."""
     if not (isinstance(method, type) and issubclass(method, Algorithm)):
         raise UsageError(f"--algo: {method.__qualname__} is not a subclass of fmtlbench.algorithms.Algorithm")
+    check_name(
+        method.name, "method", f"--algo: {method.__qualname__}.name"
+    )  # it may have been changed after registering
     for name in ("title", "paper"):
         if name not in vars(method):  # inherited ones would label its rows as its parent's
             raise UsageError(f'--algo: {method.__qualname__} has no {name} of its own; add {name} = "…" to the class')

@@ -22,6 +22,12 @@ class UnknownNameError(UsageError, LookupError):
     """A name that no registry, schema or dataset knows."""
 
 
+def one_line(text: object) -> str:
+    """Text for one line of a terminal: line breaks are blanks, other control characters are written out."""
+    joined = " ".join(str(text).splitlines())
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in joined)
+
+
 def nearest(given: str, known: Iterable[str]) -> str:
     """The tail of an error message: the closest valid names, or all of them when nothing is close."""
     known = sorted(known)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import FmtlbenchError, UsageError, unknown
+from .names import check_name
 
 
 class Registry(Mapping[str, Any]):
@@ -26,6 +27,7 @@ class Registry(Mapping[str, Any]):
 
     def register(self, name: str):
         """Class decorator: `@ALGORITHMS.register("fedavg")`."""
+        check_name(name, self.kind)
 
         def add(item):
             old = self._items.get(name, item)

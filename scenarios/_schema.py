@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from ..data.catalog import DOMAINS
 from ..errors import RefusedError, UsageError, nearest
+from ..names import check_name
 from ..schema import limits, locate
 
 
@@ -124,6 +125,14 @@ def _default_id(group: Group) -> str:
     return f"{group.dataset}-{group.tasks[0] if len(group.tasks) == 1 else 'multi'}"
 
 
+def check_client_names(scenario: Scenario, origins: Mapping[str, str], path: str = "") -> None:
+    """Refuse ids that cannot name a folder of predictions."""
+    for i, group in enumerate(scenario.clients):
+        if group.id is not None:
+            field = f"clients.{i}.id"
+            check_name(group.id, "client", f"{locate(f'{path}.{field}' if path else field, origins)}: {field}")
+
+
 def check_scenario(scenario: Scenario, origins: Mapping[str, str], path: str = "") -> None:
     """What types alone cannot say; every complaint names file, line and field."""
 
@@ -163,6 +172,7 @@ def check_scenario(scenario: Scenario, origins: Mapping[str, str], path: str = "
                 )
             if task in group.tasks[:j]:
                 raise complain(f"clients.{i}.tasks.{j}", f"task {task!r} is listed twice")
+    check_client_names(scenario, origins, path)
     for name, times in Counter(spec.id for spec in scenario.everybody()).items():
         if times > 1:
             raise complain("clients", f"{times} clients are called {name!r}; give each group an id or a count")

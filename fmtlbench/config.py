@@ -14,8 +14,9 @@ from typing import Any, Literal
 from .algorithms import ALGORITHMS, Algorithm
 from .data.amounts import Amounts
 from .data.catalog import DOMAINS, dataset_for
-from .errors import RefusedError, UsageError, nearest, unknown
+from .errors import RefusedError, UsageError, nearest, short_repr, shorten, unknown
 from .exchange import Party
+from .memory import check_config_memory
 from .meters import check_metric_options
 from .metrics import METRICS
 from .models.catalog import MAPS, STRIDES, misfit
@@ -30,6 +31,7 @@ from .yamlfile import dump_yaml, load_yaml, parse_scalar
 
 # Raised whenever a change of the engine moves a number that an unchanged config gives.
 NUMERICS_VERSION = 2
+MANY = 1_000_000  # rounds or epochs: more is a typing mistake
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class AlgorithmConfig:
 class FederationConfig:
     """How long the federation lasts and who takes part in a round."""
 
-    rounds: int = limits(low=1)
+    rounds: int = limits(low=1, high=MANY)
     participation: float = limits(1.0, above=0, high=1, doc="share of the clients in each round, sampled by seed")
     # decoders: one by one, also across tasks, while heads stay home (FedHCA²). models: all decoders of a client as one
     # row, with the heads where all clients have the same dataset and tasks (FMTL-Bench's whole models). Where nobody
@@ -108,7 +110,7 @@ class TrainConfig:
     lr: float = limits(above=0)
     weight_decay: float = limits(low=0)
     batch_size: int = limits(low=1)
-    local_epochs: dict[str, int] = limits(low=1)
+    local_epochs: dict[str, int] = limits(low=1, high=MANY)
     # cosine: over all local epochs, the warm-up's included. cosine_after_warmup: over those that follow it, as in the
     # FedHCA² and FMTL-Bench code. exponential: × decay in each round.
     schedule: Literal["cosine", "cosine_after_warmup", "exponential"] = "cosine"
@@ -137,7 +139,9 @@ class TrainConfig:
     # (sequential); public: sequential without clearing the gradients in between, as the FMTL-Bench code does.
     tc: Literal["joint", "sequential", "public"] = "joint"
     clip_norm: float | None = limits(None, above=0, doc="clip the gradient norm; null leaves it alone")
-    threads: int | None = limits(None, low=1, doc="CPU threads; null = all, then numbers depend on the machine")
+    threads: int | None = limits(
+        None, low=1, high=1024, doc="CPU threads; null = all, then numbers depend on the machine"
+    )
 
     def amounts(self, dataset: str) -> Amounts:
         """How much the random transforms do to the images of a dataset."""
@@ -161,7 +165,9 @@ class EvaluationConfig:
     metric_options: dict[str, dict[str, Any]] | None = limits(None, doc="by metric, over its and the dataset's own")
     # The models of a scored round: with the server's reply, as they were sent to it (MaT-FL's code), or each in turn.
     when: Literal["after_aggregation", "before_aggregation", "both"] = "after_aggregation"
-    unseen_epochs: int = limits(5, low=1, doc="of an unseen client's decoders and heads, before it is scored")
+    unseen_epochs: int = limits(
+        5, low=1, high=MANY, doc="of an unseen client's decoders and heads, before it is scored"
+    )
 
 
 @dataclass(frozen=True)
@@ -229,11 +235,11 @@ def parse_overrides(assignments: Iterable[str], flag: str = "--set", example: st
     for text in assignments:
         key, equals, value = text.partition("=")
         if not equals or not key.strip() or not value.strip():
-            raise UsageError(f"{flag} {text}: expected key=value, for example {example}")
+            raise UsageError(f"{flag} {shorten(text)}: expected key=value, for example {example}")
         try:
             values[key.strip()] = parse_scalar(value)
-        except Exception:
-            raise UsageError(f"{flag} {text}: {value!r} is not a value") from None
+        except UsageError as error:
+            raise UsageError(f"{flag} {shorten(text)}: {short_repr(value)} is not a value: {error}") from None
     return values
 
 
@@ -382,8 +388,8 @@ def _encoder_only(method: type[Algorithm]) -> str:
 
 
 def _check_seed(seed: Any) -> int:
-    if not isinstance(seed, numbers.Integral) or isinstance(seed, bool) or seed < 0:
-        raise UsageError(f"--seed {seed}: expected a whole number, 0 or more")
+    if not isinstance(seed, numbers.Integral) or isinstance(seed, bool) or not 0 <= seed < 2**63:
+        raise UsageError(f"--seed {shorten(seed)}: expected a whole number, 0 or more and of at most 18 digits")
     return int(seed)
 
 
@@ -444,7 +450,7 @@ def _index(node: list, part: str, flag: str) -> int:
 
 
 def _show(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(plain(value), default=str)
+    return shorten(value, lambda v: v if isinstance(v, str) else json.dumps(plain(v), default=str), longest=200)
 
 
 def _cross_check(config: RunConfig, origins: Mapping[str, str]) -> None:
@@ -489,6 +495,7 @@ def _cross_check(config: RunConfig, origins: Mapping[str, str]) -> None:
         if any(edge % STRIDES[maps] for edge in config.data.size[domain]):
             size = list(config.data.size[domain])
             raise complain(f"data.size.{domain}", f"expected multiples of {STRIDES[maps]} here, got {size}")
+    check_config_memory(config, complain)
     images = {domain: config.data.train_images(domain) for domain in domains}
     check_images(config.scenario, images, config.data.train_samples is not None, origins, "scenario")
     for key, mapping in (

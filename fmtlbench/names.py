@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .errors import UsageError
+from .errors import UsageError, short_repr
 
 LONGEST = 100  # bytes; file systems take 255, and we put something before and after
 
@@ -18,9 +18,8 @@ def check_name(name: Any, kind: str, where: str = "") -> str:
         where: the file and line, or the flag, it stands in.
     """
     if problem := _problem(name):
-        shown = repr(name) if len(repr(name)) <= 80 else repr(name)[:76] + "…" + repr(name)[-1]
         raise UsageError(
-            f"{where + ': ' if where else ''}{shown} cannot be the name of a {kind}: {problem}; "
+            f"{where + ': ' if where else ''}{short_repr(name)} cannot be the name of a {kind}: {problem}; "
             "expected letters, digits and the like, as in my-name_2"
         )
     return name

@@ -44,6 +44,7 @@ from .seeds import stream
 from .setting import digest
 
 HELD_OUT = 10  # one scene in so many is kept for the score
+MANY = 10_000_000  # steps or scenes: more is a typing mistake
 LEAST_SCENES = 40  # of each domain 2 held out, and 18 from which a batch takes 16
 CHECKPOINT_EVERY = 100  # steps
 TOLD_EVERY = 25  # steps
@@ -76,8 +77,8 @@ class Plan:
             ("--scenes", self.scenes, LEAST_SCENES),
             ("--seed", self.seed, 0),
         ):
-            if value < least:
-                raise UsageError(f"{flag} {value}: expected a whole number, {least} or more")
+            if not least <= value <= MANY:
+                raise UsageError(f"{flag} {value}: expected a whole number from {least} to {MANY}")
 
     @property
     def train(self) -> TrainConfig:

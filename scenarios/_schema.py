@@ -13,6 +13,8 @@ from ..errors import RefusedError, UsageError, nearest
 from ..names import check_name
 from ..schema import limits, locate
 
+MOST_CLIENTS = 100_000
+
 
 @dataclass(frozen=True)
 class Group:
@@ -20,7 +22,7 @@ class Group:
 
     dataset: str
     tasks: tuple[str, ...]
-    count: int = limits(1, low=1, high=100_000)
+    count: int = limits(1, low=1, high=MOST_CLIENTS)
     id: str | None = None
     # Clients of one pool share the images of their domain; every pool deals all of them anew. Usually there is one.
     pool: str | None = None
@@ -142,6 +144,8 @@ def check_scenario(scenario: Scenario, origins: Mapping[str, str], path: str = "
 
     if not scenario.clients:
         raise complain("clients", "a scenario needs at least one client")
+    if (count := sum(group.count for group in scenario.clients)) > MOST_CLIENTS:
+        raise complain("clients", f"{count} clients, expected at most {MOST_CLIENTS}")
     if not set(scenario.evaluation) - {"unseen"}:
         raise complain("evaluation", "expected global, personal or both" + " beside unseen" * bool(scenario.evaluation))
     for split, times in Counter(scenario.evaluation).items():

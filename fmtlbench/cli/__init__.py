@@ -50,6 +50,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `fmtlbench list | head`
         _drop_stdout()
         return 0
+    except MemoryError:
+        print(
+            "fmtlbench: out of memory; smaller batches (train.batch_size) or images (data.size) need less",
+            file=sys.stderr,
+        )
+        return 1
     except OSError as error:  # a disk or a permission, not a bug
         _drop_stdout()
         print(f"fmtlbench: {one_line(error)}", file=sys.stderr)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import numbers
 from collections.abc import Iterable, Mapping
@@ -16,6 +15,8 @@ from .data.amounts import Amounts
 from .data.catalog import DOMAINS, dataset_for
 from .errors import RefusedError, UsageError, nearest, short_repr, shorten, unknown
 from .exchange import Party
+from .files import sha256_file
+from .hooks import Hooks, ScheduleRefused, build_options, refusal_of
 from .memory import check_config_memory
 from .meters import check_metric_options
 from .metrics import METRICS
@@ -41,6 +42,7 @@ class AlgorithmConfig:
     name: str
     options: dict[str, Any]
     source: str | None = None  # sha256 of the user's file
+    helpers: dict[str, str] = dataclasses.field(default_factory=dict)  # sha256 of the modules beside it that it imports
     file: str | None = None
 
 
@@ -255,19 +257,26 @@ def resolve(
     seed = _check_seed(seed)
     method = _check_method(ALGORITHMS.resolve(algo, "--algo"))
     tree, origins = _put_together(scenario, preset, overrides, method.name)
-    options = build(method.Params, tree.pop("algo"), origins, "algo")
+    options = build_options(method, tree.pop("algo"), origins)
     is_file = algo.endswith(".py")
     algorithm = {
         "name": method.name,
         "options": plain(options),
-        "source": hashlib.sha256(Path(algo).read_bytes()).hexdigest() if is_file else None,
+        "source": sha256_file(Path(algo)) if is_file else None,
+        "helpers": _helpers_of(algo) if is_file else {},
         "file": algo if is_file else None,
     }
     config = _check({**tree, "algorithm": algorithm, "seed": seed, "device": device}, origins)
-    reason = method.refuses(options, config.scenario, config.federation) or _incongruent(config, method, options)
+    reason = refusal_of(method, options, config.scenario, config.federation) or _incongruent(config, method, options)
     if reason:
         raise RefusedError(f"{method.name} on {config.scenario.name}: {reason}")
     return config
+
+
+def _helpers_of(algo: str) -> dict[str, str]:
+    """Path from the method's folder → sha256, of the modules that the method's file has imported from there."""
+    folder = Path(algo).resolve().parent
+    return {file.relative_to(folder).as_posix(): sha256_file(file) for file in ALGORITHMS.helper_files()}
 
 
 def resolve_without_method(
@@ -297,7 +306,7 @@ def resolve_options(algo: str, preset: str, overrides: Mapping[str, Any]) -> tup
     tree, origins = read_preset(preset)
     own = {key.removeprefix("algo."): plain(value) for key, value in overrides.items() if key.startswith("algo.")}
     options = _preset_options(tree.get("algorithms"), method.name, origins) | own
-    return method, build(method.Params, options, origins, "algo")
+    return method, build_options(method, options, origins)
 
 
 def _put_together(
@@ -354,20 +363,20 @@ def _preset_options(entries: Any, name: str | None, origins: dict[str, str]) -> 
 def _incongruent(config: RunConfig, method: type[Algorithm], options: Any) -> str | None:
     """Why the method does not fit the clients' local epochs or their models."""
     specs = config.scenario.parties()
-    instance = method(options, [Party(s.index, s.id, s.dataset, s.tasks, samples=1) for s in specs])
+    instance = Hooks(method, options, [Party(s.index, s.id, s.dataset, s.tasks, samples=1) for s in specs])
     return _no_schedule(config, instance) or _no_whole_models(config, instance)
 
 
-def _no_schedule(config: RunConfig, instance: Algorithm) -> str | None:
+def _no_schedule(config: RunConfig, instance: Hooks) -> str | None:
     for dataset in dict.fromkeys(spec.dataset for spec in config.scenario.parties()):
         try:
             instance.local_schedule(config.train.local_epochs[dataset])
-        except ValueError as error:
+        except ScheduleRefused as error:
             return f"local epochs of {dataset}: {error}"
     return None
 
 
-def _no_whole_models(config: RunConfig, instance: Algorithm) -> str | None:
+def _no_whole_models(config: RunConfig, instance: Hooks) -> str | None:
     """Why whole models cannot be exchanged: the tables' NULL. The task-conditioned network fits any clients."""
     decoders = sorted({len(spec.tasks) for spec in config.scenario.parties()})
     if config.federation.exchange == "decoders" or config.model.one_decoder or len(decoders) == 1:
@@ -376,12 +385,12 @@ def _no_whole_models(config: RunConfig, instance: Algorithm) -> str | None:
         return None
     return (
         f"whole models of clients with {' and '.join(map(str, decoders))} tasks do not fit together (the papers' "
-        f"NULL); exchange encoders only{_encoder_only(type(instance))}, or decoders one by one: "
+        f"NULL); exchange encoders only{_encoder_only(instance)}, or decoders one by one: "
         "--set federation.exchange=decoders"
     )
 
 
-def _encoder_only(method: type[Algorithm]) -> str:
+def _encoder_only(method: Hooks) -> str:
     names = {f.name for f in dataclasses.fields(method.Params)}
     options = {"shared": "encoder", "decoder": "none", "unify_every": "null"}
     return "".join(f" (--set algo.{name}={value})" for name, value in options.items() if name in names)
@@ -403,6 +412,8 @@ def _check_method(method: Any) -> type[Algorithm]:
     for name in ("title", "paper"):
         if name not in vars(method):  # inherited ones would label its rows as its parent's
             raise UsageError(f'--algo: {method.__qualname__} has no {name} of its own; add {name} = "…" to the class')
+        if not isinstance(getattr(method, name), str):
+            raise UsageError(f"--algo: {method.__qualname__}.{name}: expected text, got {getattr(method, name)!r:.80}")
     if not dataclasses.is_dataclass(method.Params):
         raise UsageError(f"--algo: {method.__qualname__}.Params is not a dataclass; add @dataclass(frozen=True)")
     return method

@@ -82,6 +82,8 @@ def _convert(hint: Any, value: Any, origins: Mapping[str, str], path: str) -> An
 
 
 def _scalar(hint: type, value: Any, origins: Mapping[str, str], path: str) -> Any:
+    if hint not in (bool, int, float, str):
+        raise _error(path, origins, f"{hint} is not a type that a config can hold")
     good = {
         bool: lambda v: isinstance(v, bool),
         int: lambda v: isinstance(v, numbers.Integral) and not isinstance(v, bool),

@@ -13,9 +13,8 @@ from ..algorithms._linear import gram
 from ..config import RunConfig
 from ..cost.clock import OTHER, stopwatch
 from ..data.views import ClientData, newcomers, parties
-from ..errors import FmtlbenchError
 from ..exchange import Round, Rows
-from ..schema import build
+from ..hooks import Hooks, build_options
 from ..seeds import stream
 from .client import Client, TrainReport
 from .executor import SerialExecutor
@@ -23,14 +22,16 @@ from .ledger import Ledger
 from .trees import to_device
 
 
-def make_algorithm(config: RunConfig, members: list) -> Algorithm:
+def make_algorithm(config: RunConfig, members: list) -> Hooks:
     """The configured method with its options."""
     chosen = ALGORITHMS.resolve(config.algorithm.file or config.algorithm.name)
-    return chosen(build(chosen.Params, config.algorithm.options, {}, "algo"), members)
+    return Hooks(chosen, build_options(chosen, config.algorithm.options, {}), members)
 
 
 class Newcomer(Algorithm):
     """What a client does that takes part in nothing: fit fresh decoders and heads to the encoder it was given."""
+
+    name = "newcomer"
 
     @dataclass(frozen=True)
     class Params:
@@ -58,7 +59,7 @@ class Federation:
         self.config, self.device = config, device
         self.parties, self.newcomers = parties(config, data), newcomers(config, data)
         self.algorithm = make_algorithm(config, self.parties)
-        alone = Newcomer(Newcomer.Params(config.evaluation.unseen_epochs), self.newcomers)
+        alone = Hooks(Newcomer, Newcomer.Params(config.evaluation.unseen_epochs), self.newcomers)
         members = [*((p, self.algorithm) for p in self.parties), *((p, alone) for p in self.newcomers)]
         self.executor = SerialExecutor(
             lambda i: Client(config, members[i][0], data[i], members[i][1], device), len(members)
@@ -171,7 +172,6 @@ class Federation:
     def _scatter(self, rows: dict[str, Rows], new: dict[str, torch.Tensor]) -> None:
         replies: dict[int, dict[str, list[torch.Tensor]]] = {}
         for kind, values in new.items():
-            self._check_reply(kind, values, rows)
             for owner, value in zip(rows[kind].owners, values):
                 replies.setdefault(owner.client, {}).setdefault(kind, []).append(value)
         self._book("down", rows, new)
@@ -205,17 +205,9 @@ class Federation:
         if "encoder" in self.common:
             encoders[sorted(self.behind)] = self.common["encoder"]
         chosen = self.algorithm.newcomer_encoder(encoders)
-        _check_shape(f"{self.algorithm.name}.newcomer_encoder", "encoder", chosen, tuple(encoders.shape[1:]))
         for party in self.newcomers:
             self.ledger.book(party.id, "down", "encoder", [chosen], copies=1)
         self.executor.send("download", {party.index: {"encoder": [chosen]} for party in self.newcomers})
-
-    def _check_reply(self, kind: str, values: Any, rows: dict[str, Rows]) -> None:
-        """A method somebody is still writing gets one clear line."""
-        who = f"{self.algorithm.name}.aggregate"
-        if kind not in rows:
-            raise FmtlbenchError(f"{who} returned {kind!r}, but only {', '.join(rows)} travelled in this round")
-        _check_shape(who, kind, values, tuple(rows[kind].after.shape))
 
     def timing(self) -> dict[str, Any]:
         """Where the time since the round began went: seconds by phase, and by client and phase. Asked once a round."""
@@ -245,9 +237,3 @@ class Federation:
         self.algorithm.load_state_dict(server["algorithm"])
         self.common, self.behind = server["common"], set(server["behind"])
         self.executor.send("load_state_dict", {i: states[f"client-{i:03d}"] for i in range(len(self.parties))})
-
-
-def _check_shape(who: str, kind: str, values: Any, expected: tuple[int, ...]) -> None:
-    if not isinstance(values, torch.Tensor) or tuple(values.shape) != expected:
-        came = tuple(values.shape) if isinstance(values, torch.Tensor) else type(values).__name__
-        raise FmtlbenchError(f"{who} returned {came} for {kind!r}, expected a tensor of shape {expected}")

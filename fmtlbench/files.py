@@ -52,7 +52,7 @@ def check_output(path: str | Path, flag: str = "-o", make_folder: bool = False) 
         kind = _kind(path)
         folder = _without_links(path).parent
     except ValueError:
-        raise UsageError(f"{flag} {str(path)!r}: a name cannot hold a NUL character") from None
+        raise UsageError(f"{flag} {str(path)!r}: holds a NUL or another character that no file name can") from None
     except NotADirectoryError:
         raise UsageError(f"{flag} {path}: no folder {path.parent}") from None
     except OSError as error:
@@ -81,7 +81,7 @@ def check_folder(path: str | Path, flag: str = "-o") -> Path:
                 within = "" if place == path else f"{place} is "
                 raise UsageError(f"{flag} {path}: {within}{what}, expected a folder")
     except ValueError:
-        raise UsageError(f"{flag} {str(path)!r}: a name cannot hold a NUL character") from None
+        raise UsageError(f"{flag} {str(path)!r}: holds a NUL or another character that no file name can") from None
     except NotADirectoryError:
         raise UsageError(f"{flag} {path}: a file, expected a folder") from None
     except OSError as error:

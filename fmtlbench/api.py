@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .config import resolve
 from .cost.energy import choose_energy
 from .errors import FmtlbenchError, UsageError
+from .files import check_folder
 from .progress import Quiet
 from .result import RunResult
 
@@ -73,6 +74,7 @@ def launch(
 ) -> RunResult:  # fmt: skip
     """`run` with the overrides as a mapping, so that none can collide with an argument."""
     check_device(device)
+    check_folder(out, "--out")
     choice = choose_energy(energy, country, region)
     if rounds is not None:
         if not isinstance(rounds, numbers.Integral) or isinstance(rounds, bool) or rounds < 1:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import numbers
 from collections.abc import Iterable, Mapping
@@ -14,14 +13,18 @@ from typing import Any, Literal
 from .algorithms import ALGORITHMS, Algorithm
 from .data.amounts import Amounts
 from .data.catalog import DOMAINS, dataset_for
-from .errors import RefusedError, UsageError, nearest, unknown
+from .errors import RefusedError, UsageError, nearest, short_repr, shorten, unknown
 from .exchange import Party
+from .files import sha256_file
+from .hooks import Hooks, ScheduleRefused, build_options, refusal_of
+from .memory import check_config_memory
 from .meters import check_metric_options
 from .metrics import METRICS
 from .models.catalog import MAPS, STRIDES, misfit
 from .models.weights import resolved
+from .names import check_name
 from .presets import read_preset
-from .scenarios import Parameters, Scenario, check_images, check_scenario, read_scenario
+from .scenarios import Parameters, Scenario, check_client_names, check_images, check_scenario, read_scenario
 from .schema import build, build_mapping, limits, locate, plain
 from .setting import Setting, digest, identity
 from .tasks import TASKS
@@ -29,6 +32,7 @@ from .yamlfile import dump_yaml, load_yaml, parse_scalar
 
 # Raised whenever a change of the engine moves a number that an unchanged config gives.
 NUMERICS_VERSION = 2
+MANY = 1_000_000  # rounds or epochs: more is a typing mistake
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,7 @@ class AlgorithmConfig:
     name: str
     options: dict[str, Any]
     source: str | None = None  # sha256 of the user's file
+    helpers: dict[str, str] = dataclasses.field(default_factory=dict)  # sha256 of the modules beside it that it imports
     file: str | None = None
 
 
@@ -45,7 +50,7 @@ class AlgorithmConfig:
 class FederationConfig:
     """How long the federation lasts and who takes part in a round."""
 
-    rounds: int = limits(low=1)
+    rounds: int = limits(low=1, high=MANY)
     participation: float = limits(1.0, above=0, high=1, doc="share of the clients in each round, sampled by seed")
     # decoders: one by one, also across tasks, while heads stay home (FedHCA²). models: all decoders of a client as one
     # row, with the heads where all clients have the same dataset and tasks (FMTL-Bench's whole models). Where nobody
@@ -107,7 +112,7 @@ class TrainConfig:
     lr: float = limits(above=0)
     weight_decay: float = limits(low=0)
     batch_size: int = limits(low=1)
-    local_epochs: dict[str, int] = limits(low=1)
+    local_epochs: dict[str, int] = limits(low=1, high=MANY)
     # cosine: over all local epochs, the warm-up's included. cosine_after_warmup: over those that follow it, as in the
     # FedHCA² and FMTL-Bench code. exponential: × decay in each round.
     schedule: Literal["cosine", "cosine_after_warmup", "exponential"] = "cosine"
@@ -136,7 +141,9 @@ class TrainConfig:
     # (sequential); public: sequential without clearing the gradients in between, as the FMTL-Bench code does.
     tc: Literal["joint", "sequential", "public"] = "joint"
     clip_norm: float | None = limits(None, above=0, doc="clip the gradient norm; null leaves it alone")
-    threads: int | None = limits(None, low=1, doc="CPU threads; null = all, then numbers depend on the machine")
+    threads: int | None = limits(
+        None, low=1, high=1024, doc="CPU threads; null = all, then numbers depend on the machine"
+    )
 
     def amounts(self, dataset: str) -> Amounts:
         """How much the random transforms do to the images of a dataset."""
@@ -160,7 +167,9 @@ class EvaluationConfig:
     metric_options: dict[str, dict[str, Any]] | None = limits(None, doc="by metric, over its and the dataset's own")
     # The models of a scored round: with the server's reply, as they were sent to it (MaT-FL's code), or each in turn.
     when: Literal["after_aggregation", "before_aggregation", "both"] = "after_aggregation"
-    unseen_epochs: int = limits(5, low=1, doc="of an unseen client's decoders and heads, before it is scored")
+    unseen_epochs: int = limits(
+        5, low=1, high=MANY, doc="of an unseen client's decoders and heads, before it is scored"
+    )
 
 
 @dataclass(frozen=True)
@@ -184,7 +193,14 @@ class RunConfig:
     def from_file(cls, path: Path) -> RunConfig:
         """Read back what `dump` wrote."""
         data, origins = load_yaml(path)
-        return build(cls, data, origins)._with_exchange()
+        config = build(cls, data, origins)
+        # A stored file is somebody's word: what it calls things must not lead out of the folders we write to.
+        for key, kind in (("algorithm.name", "method"), ("scenario.name", "scenario"), ("preset", "preset")):
+            section, _, field = key.rpartition(".")
+            name = getattr(getattr(config, section) if section else config, field)
+            check_name(name, kind, f"{locate(key, origins)}: {key}")
+        check_client_names(config.scenario, origins, "scenario")
+        return config._with_exchange()
 
     def dump(self) -> str:
         """The whole config as YAML, every default written out."""
@@ -221,11 +237,11 @@ def parse_overrides(assignments: Iterable[str], flag: str = "--set", example: st
     for text in assignments:
         key, equals, value = text.partition("=")
         if not equals or not key.strip() or not value.strip():
-            raise UsageError(f"{flag} {text}: expected key=value, for example {example}")
+            raise UsageError(f"{flag} {shorten(text)}: expected key=value, for example {example}")
         try:
             values[key.strip()] = parse_scalar(value)
-        except Exception:
-            raise UsageError(f"{flag} {text}: {value!r} is not a value") from None
+        except UsageError as error:
+            raise UsageError(f"{flag} {shorten(text)}: {short_repr(value)} is not a value: {error}") from None
     return values
 
 
@@ -241,19 +257,26 @@ def resolve(
     seed = _check_seed(seed)
     method = _check_method(ALGORITHMS.resolve(algo, "--algo"))
     tree, origins = _put_together(scenario, preset, overrides, method.name)
-    options = build(method.Params, tree.pop("algo"), origins, "algo")
+    options = build_options(method, tree.pop("algo"), origins)
     is_file = algo.endswith(".py")
     algorithm = {
         "name": method.name,
         "options": plain(options),
-        "source": hashlib.sha256(Path(algo).read_bytes()).hexdigest() if is_file else None,
+        "source": sha256_file(Path(algo)) if is_file else None,
+        "helpers": _helpers_of(algo) if is_file else {},
         "file": algo if is_file else None,
     }
     config = _check({**tree, "algorithm": algorithm, "seed": seed, "device": device}, origins)
-    reason = method.refuses(options, config.scenario, config.federation) or _incongruent(config, method, options)
+    reason = refusal_of(method, options, config.scenario, config.federation) or _incongruent(config, method, options)
     if reason:
         raise RefusedError(f"{method.name} on {config.scenario.name}: {reason}")
     return config
+
+
+def _helpers_of(algo: str) -> dict[str, str]:
+    """Path from the method's folder → sha256, of the modules that the method's file has imported from there."""
+    folder = Path(algo).resolve().parent
+    return {file.relative_to(folder).as_posix(): sha256_file(file) for file in ALGORITHMS.helper_files()}
 
 
 def resolve_without_method(
@@ -283,7 +306,7 @@ def resolve_options(algo: str, preset: str, overrides: Mapping[str, Any]) -> tup
     tree, origins = read_preset(preset)
     own = {key.removeprefix("algo."): plain(value) for key, value in overrides.items() if key.startswith("algo.")}
     options = _preset_options(tree.get("algorithms"), method.name, origins) | own
-    return method, build(method.Params, options, origins, "algo")
+    return method, build_options(method, options, origins)
 
 
 def _put_together(
@@ -340,20 +363,20 @@ def _preset_options(entries: Any, name: str | None, origins: dict[str, str]) -> 
 def _incongruent(config: RunConfig, method: type[Algorithm], options: Any) -> str | None:
     """Why the method does not fit the clients' local epochs or their models."""
     specs = config.scenario.parties()
-    instance = method(options, [Party(s.index, s.id, s.dataset, s.tasks, samples=1) for s in specs])
+    instance = Hooks(method, options, [Party(s.index, s.id, s.dataset, s.tasks, samples=1) for s in specs])
     return _no_schedule(config, instance) or _no_whole_models(config, instance)
 
 
-def _no_schedule(config: RunConfig, instance: Algorithm) -> str | None:
+def _no_schedule(config: RunConfig, instance: Hooks) -> str | None:
     for dataset in dict.fromkeys(spec.dataset for spec in config.scenario.parties()):
         try:
             instance.local_schedule(config.train.local_epochs[dataset])
-        except ValueError as error:
+        except ScheduleRefused as error:
             return f"local epochs of {dataset}: {error}"
     return None
 
 
-def _no_whole_models(config: RunConfig, instance: Algorithm) -> str | None:
+def _no_whole_models(config: RunConfig, instance: Hooks) -> str | None:
     """Why whole models cannot be exchanged: the tables' NULL. The task-conditioned network fits any clients."""
     decoders = sorted({len(spec.tasks) for spec in config.scenario.parties()})
     if config.federation.exchange == "decoders" or config.model.one_decoder or len(decoders) == 1:
@@ -362,20 +385,20 @@ def _no_whole_models(config: RunConfig, instance: Algorithm) -> str | None:
         return None
     return (
         f"whole models of clients with {' and '.join(map(str, decoders))} tasks do not fit together (the papers' "
-        f"NULL); exchange encoders only{_encoder_only(type(instance))}, or decoders one by one: "
+        f"NULL); exchange encoders only{_encoder_only(instance)}, or decoders one by one: "
         "--set federation.exchange=decoders"
     )
 
 
-def _encoder_only(method: type[Algorithm]) -> str:
+def _encoder_only(method: Hooks) -> str:
     names = {f.name for f in dataclasses.fields(method.Params)}
     options = {"shared": "encoder", "decoder": "none", "unify_every": "null"}
     return "".join(f" (--set algo.{name}={value})" for name, value in options.items() if name in names)
 
 
 def _check_seed(seed: Any) -> int:
-    if not isinstance(seed, numbers.Integral) or isinstance(seed, bool) or seed < 0:
-        raise UsageError(f"--seed {seed}: expected a whole number, 0 or more")
+    if not isinstance(seed, numbers.Integral) or isinstance(seed, bool) or not 0 <= seed < 2**63:
+        raise UsageError(f"--seed {shorten(seed)}: expected a whole number, 0 or more and of at most 18 digits")
     return int(seed)
 
 
@@ -383,9 +406,14 @@ def _check_method(method: Any) -> type[Algorithm]:
     """A user's class, before anything is trained with it."""
     if not (isinstance(method, type) and issubclass(method, Algorithm)):
         raise UsageError(f"--algo: {method.__qualname__} is not a subclass of fmtlbench.algorithms.Algorithm")
+    check_name(
+        method.name, "method", f"--algo: {method.__qualname__}.name"
+    )  # it may have been changed after registering
     for name in ("title", "paper"):
         if name not in vars(method):  # inherited ones would label its rows as its parent's
             raise UsageError(f'--algo: {method.__qualname__} has no {name} of its own; add {name} = "…" to the class')
+        if not isinstance(getattr(method, name), str):
+            raise UsageError(f"--algo: {method.__qualname__}.{name}: expected text, got {getattr(method, name)!r:.80}")
     if not dataclasses.is_dataclass(method.Params):
         raise UsageError(f"--algo: {method.__qualname__}.Params is not a dataclass; add @dataclass(frozen=True)")
     return method
@@ -433,7 +461,7 @@ def _index(node: list, part: str, flag: str) -> int:
 
 
 def _show(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(plain(value), default=str)
+    return shorten(value, lambda v: v if isinstance(v, str) else json.dumps(plain(v), default=str), longest=200)
 
 
 def _cross_check(config: RunConfig, origins: Mapping[str, str]) -> None:
@@ -478,6 +506,7 @@ def _cross_check(config: RunConfig, origins: Mapping[str, str]) -> None:
         if any(edge % STRIDES[maps] for edge in config.data.size[domain]):
             size = list(config.data.size[domain])
             raise complain(f"data.size.{domain}", f"expected multiples of {STRIDES[maps]} here, got {size}")
+    check_config_memory(config, complain)
     images = {domain: config.data.train_images(domain) for domain in domains}
     check_images(config.scenario, images, config.data.train_samples is not None, origins, "scenario")
     for key, mapping in (

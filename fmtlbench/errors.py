@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 
 class FmtlbenchError(Exception):
@@ -20,6 +20,26 @@ class RefusedError(UsageError):
 
 class UnknownNameError(UsageError, LookupError):
     """A name that no registry, schema or dataset knows."""
+
+
+def one_line(text: object) -> str:
+    """Text for one line of a terminal: line breaks are blanks, other control characters are written out."""
+    joined = " ".join(str(text).splitlines())
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in joined)
+
+
+def shorten(value: object, write: Callable[[object], str] = str, longest: int = 80) -> str:
+    """A value for a message, as `write` has it; the middle is left out where that is long."""
+    try:
+        text = write(value)
+    except ValueError:  # a whole number of more digits than Python writes
+        return "a very large number"
+    return text if len(text) <= longest else f"{text[: longest // 2]} … {text[-longest // 4 :]}"
+
+
+def short_repr(value: object) -> str:
+    """`repr` for a message."""
+    return shorten(value, repr)
 
 
 def nearest(given: str, known: Iterable[str]) -> str:

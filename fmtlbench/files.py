@@ -1,29 +1,205 @@
-"""Writing so that a crash at any moment leaves the old file or the new one, never half of one."""
+"""Writing files: a crash at any moment leaves the old file or the new one, and nothing but a file is ever replaced.
+
+A name may stand for more than a file. A link is followed: what it points at is replaced, the link stays. A device, a
+FIFO and an open descriptor (/dev/stdout) are written to as they are. `-` is the standard output.
+"""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import secrets
+import shutil
+import stat
+import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from .errors import FmtlbenchError, UsageError
 
-def replace_file(path: Path, write: Callable[[Path], None]) -> None:
-    """`write` fills a temporary sibling, which then takes the place of `path` in one step."""
+# -- what the user names -----------------------------------------------------------------------------------------------
+
+
+def is_stdout(path: str | Path | None) -> bool:
+    """Whether an output is the standard output: none was named, or `-`."""
+    return path is None or str(path) == "-"
+
+
+def is_stream(path: str | Path) -> bool:
+    """Whether a name stands for what is written to and never replaced: a device, a FIFO, an open descriptor."""
+    try:
+        return _kind(Path(path)) == "stream"
+    except (OSError, ValueError):
+        return False
+
+
+def check_output(path: str | Path, flag: str = "-o", make_folder: bool = False) -> Path:
+    """Return `path` if a file can be written there, as far as that can be told before the work.
+
+    Args:
+        path: as the user gave it.
+        flag: what the user gave it with, for messages.
+        make_folder: the folder need not be there yet.
+    """
     path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    if is_stdout(path):
+        return path
+    try:
+        kind = _kind(path)
+        folder = _without_links(path).parent
+    except ValueError:
+        raise UsageError(f"{flag} {str(path)!r}: holds a NUL or another character that no file name can") from None
+    except NotADirectoryError:
+        raise UsageError(f"{flag} {path}: no folder {path.parent}") from None
+    except OSError as error:
+        raise FmtlbenchError(f"{flag} {path}: {error.strerror or error}") from None
+    if kind not in ("file", "stream", "new"):
+        raise UsageError(f"{flag} {path}: {kind}, expected a file")
+    if kind == "new" and make_folder:
+        check_folder(folder, flag)
+    elif kind == "new" and not folder.is_dir():
+        raise UsageError(f"{flag} {path}: no folder {folder if path.is_symlink() else path.parent}")
+    return path
+
+
+def check_folder(path: str | Path, flag: str = "-o") -> Path:
+    """Return `path` if it is a folder or can become one, as far as that can be told before the work."""
+    path = Path(path)
+    if is_stdout(path):
+        raise UsageError(f"{flag} -: the standard output, expected a folder")
+    try:
+        for place in (path, *path.absolute().parents):
+            kind = _kind(place)
+            if kind == "a folder":
+                return path
+            if kind != "new" or place.is_symlink():
+                what = "a link to nothing" if kind == "new" else "a file" if kind in ("file", "stream") else kind
+                within = "" if place == path else f"{place} is "
+                raise UsageError(f"{flag} {path}: {within}{what}, expected a folder")
+    except ValueError:
+        raise UsageError(f"{flag} {str(path)!r}: holds a NUL or another character that no file name can") from None
+    except NotADirectoryError:
+        raise UsageError(f"{flag} {path}: a file, expected a folder") from None
+    except OSError as error:
+        raise FmtlbenchError(f"{flag} {path}: {error.strerror or error}") from None
+    return path
+
+
+def write_output(path: str | Path, write: Callable[[Path], None], flag: str = "-o", make_folder: bool = False) -> None:
+    """Write a file that the user named, `-` included; a refusal of the disk is one line, and the old file stays.
+
+    Args:
+        path: as the user gave it.
+        write: fills the file at the path that it is given.
+        flag: what the user gave it with, for messages.
+        make_folder: create the file's folder if it is not there.
+    """
+    path = check_output(path, flag, make_folder)
+    try:
+        if is_stdout(path):
+            sys.stdout.flush()
+            _write_through(write, lambda source: shutil.copyfileobj(source, sys.stdout.buffer))
+            sys.stdout.flush()
+            return
+        if make_folder:
+            _without_links(path).parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, write)
+    except BrokenPipeError:  # whoever reads it has had enough
+        raise
+    except OSError as error:
+        raise FmtlbenchError(f"could not write {path}: {error.strerror or error}") from None
+
+
+def write_output_text(path: str | Path, text: str, flag: str = "-o", make_folder: bool = False) -> None:
+    """`write_output` of a text; what UTF-8 cannot say is a question mark, as on the standard output."""
+    content = text.encode("utf-8", errors="replace")
+    write_output(path, lambda temporary: temporary.write_bytes(content), flag, make_folder)
+
+
+# -- what we name ------------------------------------------------------------------------------------------------------
+
+
+def replace_file(path: str | Path, write: Callable[[Path], None]) -> None:
+    """Let `write` fill a temporary sibling, which then takes the place of `path` in one step.
+
+    A stream cannot be replaced: it gets the bytes of the temporary file when that is complete.
+    """
+    path = Path(path)
+    kind = _kind(path)
+    if kind == "stream":
+        _write_through(write, lambda source: _append_to(path, source))
+        return
+    if kind not in ("file", "new"):
+        raise OSError(errno.EISDIR if kind == "a folder" else errno.EINVAL, f"{kind}, expected a file", str(path))
+    target = _without_links(path)
+    if kind == "file" and not os.access(target, os.W_OK):  # a folder that may be written would let us replace it
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    temporary = target.with_name(f".fmtlbench-{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
         write(temporary)
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
-        temporary.replace(path)
-        sync_folder(path.parent)
+        if kind == "file":
+            shutil.copymode(target, temporary)
+        temporary.replace(target)
+        sync_folder(target.parent)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _kind(path: Path) -> str:
+    """What a name stands for, links followed: "file", "stream", "new" (nothing yet), or what cannot be written."""
+    if _descriptor(path) is not None:
+        return "stream"
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return "new"
+    if stat.S_ISREG(mode):
+        return "file"
+    if stat.S_ISCHR(mode) or stat.S_ISFIFO(mode):
+        return "stream"
+    return "a folder" if stat.S_ISDIR(mode) else "a block device" if stat.S_ISBLK(mode) else "a socket"
+
+
+def _descriptor(path: Path) -> int | None:
+    """The number of the open file that a name such as /dev/stdout stands for: what lies behind it is not replaced."""
+    ours = (Path(f"/proc/{os.getpid()}/fd"), Path("/dev/fd"))
+    for _ in range(40):  # as many links as a kernel follows
+        if path.name.isdecimal() and path.parent.resolve() in ours:
+            return int(path.name)
+        if not path.is_symlink():
+            return None
+        path = path.parent / path.readlink()
+    return None
+
+
+def _without_links(path: Path) -> Path:
+    """The place that a link points at, there or not; any other name as it is."""
+    return path.resolve() if path.is_symlink() else path
+
+
+def _write_through(write: Callable[[Path], None], send: Callable[[Any], Any]) -> None:
+    """Let `write` fill a file elsewhere, and `send` what is in it when it is complete."""
+    with tempfile.TemporaryDirectory(prefix="fmtlbench-") as folder:
+        whole = Path(folder) / "whole"
+        write(whole)
+        with whole.open("rb") as source:
+            send(source)
+
+
+def _append_to(stream: Path, source: Any) -> None:
+    sys.stdout.flush()  # it may be the same
+    number = _descriptor(stream)
+    # Neither created nor truncated; an open file is gone on with where its other writers are.
+    handle = os.open(stream, os.O_WRONLY) if number is None else os.dup(number)
+    with os.fdopen(handle, "wb") as target:
+        shutil.copyfileobj(source, target)
 
 
 def sync_folder(folder: Path) -> None:

@@ -33,7 +33,7 @@ from .engine.run import process_settings
 from .engine.track import Track
 from .engine.watch import DivergedError
 from .errors import UsageError, unknown
-from .files import replace_file, sha256_file, write_json
+from .files import check_folder, check_output, sha256_file, write_json, write_output
 from .manifest import hardware, versions
 from .models.backbones import Encoder
 from .models.build import build_model
@@ -44,6 +44,7 @@ from .seeds import stream
 from .setting import digest
 
 HELD_OUT = 10  # one scene in so many is kept for the score
+MANY = 10_000_000  # steps or scenes: more is a typing mistake
 LEAST_SCENES = 40  # of each domain 2 held out, and 18 from which a batch takes 16
 CHECKPOINT_EVERY = 100  # steps
 TOLD_EVERY = 25  # steps
@@ -76,8 +77,8 @@ class Plan:
             ("--scenes", self.scenes, LEAST_SCENES),
             ("--seed", self.seed, 0),
         ):
-            if value < least:
-                raise UsageError(f"{flag} {value}: expected a whole number, {least} or more")
+            if not least <= value <= MANY:
+                raise UsageError(f"{flag} {value}: expected a whole number from {least} to {MANY}")
 
     @property
     def train(self) -> TrainConfig:
@@ -155,7 +156,9 @@ def pretrain(plan: Plan, folder: Path, progress: Quiet | None = None) -> dict[st
         The entry of the manifest.
     """
     plan.check()
-    folder, progress = Path(folder), progress or Quiet()
+    folder, progress = check_folder(folder), progress or Quiet()
+    for name in (f"{plan.backbone}.safetensors", MANIFEST):
+        check_output(folder / name, make_folder=True)
     read_manifest(folder)  # a damaged one is told before minutes are spent
     work = folder / f".{plan.backbone}-{plan.key()[:8]}"
     work.mkdir(parents=True, exist_ok=True)
@@ -297,5 +300,5 @@ def _entry(plan: Plan, scenes: list[Scenes], track: Track, not_reached: list[str
 def _write(encoder: Encoder, path: Path) -> dict[str, Any]:
     """The encoder's tensors under timm's names, its own norms as `norms.<scale>`: what `model.weights` reads."""
     tensors = {name.removeprefix("body."): value.detach().clone() for name, value in encoder.state_dict().items()}
-    replace_file(path, lambda temporary: save_file(tensors, temporary))
+    write_output(path, lambda temporary: save_file(tensors, temporary))
     return {"file": path.name, "sha256": sha256_file(path), "bytes": path.stat().st_size}

@@ -10,7 +10,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar, Union
 
-from .errors import UsageError, nearest
+from .errors import UsageError, nearest, short_repr
 
 T = TypeVar("T")
 
@@ -25,12 +25,12 @@ def limits(default: Any = dataclasses.MISSING, *, low: float | None = None, abov
 def build(cls: type[T], data: Any, origins: Mapping[str, str], path: str = "") -> T:
     """Build dataclass `cls` from a mapping. `origins` maps dotted paths to `file:line` or a flag."""
     if not isinstance(data, Mapping):
-        raise _error(path, origins, f"expected a mapping with keys {_names(cls)}, got {data!r}")
+        raise _error(path, origins, f"expected a mapping with keys {_names(cls)}, got {short_repr(data)}")
     hints = typing.get_type_hints(cls)
     known = {f.name: f for f in dataclasses.fields(cls) if f.init}
     for key in data:
         if key not in known:
-            raise _error(_join(path, key), origins, f"unknown key {key!r}; {nearest(str(key), known)}")
+            raise _error(_join(path, key), origins, f"unknown key {short_repr(key)}; {nearest(str(key), known)}")
     values = {}
     for name, field in known.items():
         here = _join(path, name)
@@ -61,27 +61,29 @@ def _convert(hint: Any, value: Any, origins: Mapping[str, str], path: str) -> An
     if origin is Literal:
         if value in args and not (isinstance(value, bool) and True not in args):
             return value
-        raise _error(path, origins, f"expected one of {', '.join(map(str, args))}, got {value!r}")
+        raise _error(path, origins, f"expected one of {', '.join(map(str, args))}, got {short_repr(value)}")
     if dataclasses.is_dataclass(hint):
         return build(hint, value, origins, path)
     if origin is tuple:
         if not isinstance(value, (list, tuple)):
-            raise _error(path, origins, f"expected a list, got {value!r}")
+            raise _error(path, origins, f"expected a list, got {short_repr(value)}")
         if args[-1] is Ellipsis:
             kinds = [args[0]] * len(value)
         elif len(args) == len(value):
             kinds = list(args)
         else:
-            raise _error(path, origins, f"expected {len(args)} values, got {value!r}")
+            raise _error(path, origins, f"expected {len(args)} values, got {short_repr(value)}")
         return tuple(_convert(k, v, origins, f"{path}.{i}") for i, (k, v) in enumerate(zip(kinds, value)))
     if origin is dict:
         if not isinstance(value, Mapping):
-            raise _error(path, origins, f"expected a mapping, got {value!r}")
+            raise _error(path, origins, f"expected a mapping, got {short_repr(value)}")
         return {str(k): _convert(args[1], v, origins, _join(path, k)) for k, v in value.items()}
     return _scalar(hint, value, origins, path)
 
 
 def _scalar(hint: type, value: Any, origins: Mapping[str, str], path: str) -> Any:
+    if hint not in (bool, int, float, str):
+        raise _error(path, origins, f"{hint} is not a type that a config can hold")
     good = {
         bool: lambda v: isinstance(v, bool),
         int: lambda v: isinstance(v, numbers.Integral) and not isinstance(v, bool),
@@ -90,7 +92,7 @@ def _scalar(hint: type, value: Any, origins: Mapping[str, str], path: str) -> An
     }[hint]
     if not good(value):
         words = {bool: "true or false", int: "a whole number", float: "a finite number", str: "text"}[hint]
-        raise _error(path, origins, f"expected {words}, got {value!r}")
+        raise _error(path, origins, f"expected {words}, got {short_repr(value)}")
     return hint(value)
 
 
@@ -110,13 +112,13 @@ def _check_limits(field: dataclasses.Field, value: Any, origins: Mapping[str, st
         return
     low, above, high, below = (field.metadata.get(k) for k in ("low", "above", "high", "below"))
     if low is not None and value < low:
-        raise _error(path, origins, f"expected at least {low:g}, got {value!r}")
+        raise _error(path, origins, f"expected at least {low:g}, got {short_repr(value)}")
     if above is not None and value <= above:
-        raise _error(path, origins, f"expected more than {above:g}, got {value!r}")
+        raise _error(path, origins, f"expected more than {above:g}, got {short_repr(value)}")
     if high is not None and value > high:
-        raise _error(path, origins, f"expected at most {high:g}, got {value!r}")
+        raise _error(path, origins, f"expected at most {high:g}, got {short_repr(value)}")
     if below is not None and value >= below:
-        raise _error(path, origins, f"expected less than {below:g}, got {value!r}")
+        raise _error(path, origins, f"expected less than {below:g}, got {short_repr(value)}")
 
 
 def _join(path: str, key: Any) -> str:

@@ -61,7 +61,10 @@ def is_below(path: str, parents: Iterable[str]) -> bool:
 
 def identity(config: Mapping[str, Any]) -> dict[str, Any]:
     """Of a config as nested plain values: all that decides the numbers of a run, flat."""
-    return {path: value for path, value in flatten(config).items() if path and not is_below(path, NEUTRAL)}
+    values = {path: value for path, value in flatten(config).items() if path and not is_below(path, NEUTRAL)}
+    if not values.get("algorithm.helpers", True):  # a method without helpers is what it was before there were any
+        del values["algorithm.helpers"]
+    return values
 
 
 def digest(values: Mapping[str, Any]) -> str:

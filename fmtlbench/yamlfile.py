@@ -2,19 +2,87 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from .errors import UsageError
+from .errors import UsageError, short_repr
+
+# What a file may hold: ours have some kilobytes, some hundred values, and are nested six deep.
+MOST_BYTES = 256 * 1024
+MOST_VALUES = 100_000  # counted as if every alias were written out: ten short lines can stand for 10^9 values
+DEEPEST = 40
+LARGEST = 2**63  # of whole numbers: what arrays and files can count
+
+
+def _error(problem: str, place: yaml.Event | yaml.Node) -> yaml.YAMLError:
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=place.start_mark)
 
 
 class _Loader(yaml.SafeLoader):
-    """SafeLoader that reads `1e-4` as a number, as people mean it (YAML 1.1 wants `1.0e-4`)."""
+    """SafeLoader that reads `1e-4` as a number, as people mean it (YAML 1.1 wants `1.0e-4`), and within limits."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._depth = 0  # of the node that is being read
+        self._reach = 0  # the greatest depth in what was read of its parent, aliases written out
+        self._count = 0  # values so far, aliases written out
+        self._measures: dict[int, tuple[int, int]] = {}  # of complete nodes by id: values, levels
+
+    def compose_node(self, parent: yaml.Node, index: Any) -> yaml.Node:
+        """Read one value and measure what it would be with its aliases written out."""
+        event, before, outer = self.peek_event(), self._count, self._reach
+        self._depth += 1
+        self._reach = self._depth
+        self._limit(self._reach, DEEPEST, "levels of nesting", event)
+        node = super().compose_node(parent, index)
+        if isinstance(event, yaml.AliasEvent):
+            if id(node) not in self._measures:
+                raise _error("an alias inside its own anchor", event)
+            values, levels = self._measures[id(node)]
+            self._count += values
+            self._reach += levels
+        else:
+            self._count += 1
+            self._measures[id(node)] = self._count - before, self._reach - self._depth
+        self._limit(self._reach, DEEPEST, "levels of nesting", event)
+        self._limit(self._count, MOST_VALUES, "values, with its aliases written out", event)
+        self._depth -= 1
+        self._reach = max(outer, self._reach)
+        return node
+
+    def _limit(self, found: int, most: int, what: str, event: yaml.Event) -> None:
+        if found > most:
+            raise _error(f"more than {most} {what}", event)
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """Make one value; what its own constructor trips over is told with its line."""
+        try:
+            return super().construct_object(node, deep)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            # A date such as 2024-13-01, `!!bool maybe`, `!!int ""`.
+            raise _error(f"{short_repr(node.value)} is no {node.tag.rpartition(':')[2]}", node) from None
+
+    def construct_yaml_int(self, node: yaml.Node) -> int:
+        """A whole number that fits 64 bits."""
+        if len(node.value) > 100 or abs(value := super().construct_yaml_int(node)) >= LARGEST:
+            raise _error(f"{short_repr(node.value)} is too large a number", node)
+        return value
+
+    def construct_yaml_float(self, node: yaml.Node) -> float:
+        """A number that did not become infinite without saying so."""
+        value = super().construct_yaml_float(node)
+        if math.isinf(value) and "inf" not in node.value.lower():
+            raise _error(f"{short_repr(node.value)} is too large a number", node)
+        return value
 
 
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
+_Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_yaml_float)
 _Loader.yaml_implicit_resolvers = {
     key: [pair for pair in pairs if pair[0] != "tag:yaml.org,2002:float"]
     for key, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
@@ -36,33 +104,59 @@ def dump_yaml(value: Any) -> str:
 
 
 def parse_scalar(text: str) -> Any:
-    """The value of a command-line override: YAML rules, so `true`, `1e-4`, `[64, 64]` and words all work."""
-    return yaml.load(text, _Loader)
+    """The value of a command-line override: YAML rules, so `true`, `1e-4`, `[64, 64]` and words all work.
+
+    Raises:
+        UsageError: says what is wrong with it, not where it stands.
+    """
+    return _read(text)
 
 
-def load_yaml(path: Path) -> tuple[Any, dict[str, str]]:
+def load_yaml(path: str | Path) -> tuple[Any, dict[str, str]]:
     """(data, origins): origins maps a dotted path such as `clients.0.tasks` to `file.yml:12`."""
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+        text = content.decode("utf-8-sig")
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise UsageError(f"{path}: not a UTF-8 text file") from None
+    except ValueError:
+        raise UsageError(f"{str(path)!r}: no such file; a name cannot hold a NUL character") from None
+    if len(content) > MOST_BYTES:
+        raise UsageError(f"{path}: larger than {MOST_BYTES // 1024} kB, expected a small file")
     origins: dict[str, str] = {}
     try:
-        node = yaml.compose(text, _Loader)
+        data = _read(text, lambda node: _walk(node, "", path, origins))
+    except _NotYaml as error:
+        raise UsageError(f"{path}{f':{error.line}' if error.line else ''}: not valid YAML: {error}") from None
+    return (data, origins) if origins else ({}, {"": str(path)})
+
+
+class _NotYaml(UsageError):
+    """What is wrong with a text, and in which line if that is known."""
+
+    def __init__(self, problem: str, line: int | None = None) -> None:
+        super().__init__(problem)
+        self.line = line
+
+
+def _read(text: str, look: Callable[[yaml.Node], None] = lambda node: None) -> Any:
+    """Parse a text; `look` is shown its nodes, which know their lines, before data are made of them."""
+    try:
+        loader = _Loader(text)
+        node = loader.get_single_node()
         if node is None:
-            return {}, {"": str(path)}
-        _walk(node, "", path, origins)
-        return yaml.load(text, _Loader), origins
-    except RecursionError:
-        raise UsageError(f"{path}: not valid YAML here: nested too deeply, or an alias inside its own anchor") from None
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date such as 2024-13-01
-        mark = getattr(error, "problem_mark", None)
-        line = f":{mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise UsageError(f"{path}{line}: not valid YAML: {problem}") from None
+            return None
+        look(node)
+        return loader.construct_document(node)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise _NotYaml(error.problem or error.context, mark.line + 1 if mark else None) from None
+    except yaml.YAMLError as error:
+        raise _NotYaml(str(error).splitlines()[0]) from None
 
 
 def _walk(node: yaml.Node, prefix: str, path: Path, origins: dict[str, str]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import FmtlbenchError
-from ..files import replace_file
+from ..files import write_output
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,4 +28,4 @@ def write_parquet(frame: pd.DataFrame, path: Path) -> None:
     """Raises FmtlbenchError where pyarrow is not installed."""
     if importlib.util.find_spec("pyarrow") is None:
         raise FmtlbenchError('Parquet needs pyarrow: pip install "fmtlbench[parquet]"')
-    replace_file(path, lambda temporary: frame.to_parquet(temporary, index=False, engine="pyarrow"))
+    write_output(path, lambda temporary: frame.to_parquet(temporary, index=False, engine="pyarrow"))

@@ -13,7 +13,7 @@ from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import UnknownNameError, UsageError, nearest
+from ..errors import UnknownNameError, UsageError, nearest, short_repr
 from ..schema import build, locate
 from ._schema import Scenario
 
@@ -46,7 +46,7 @@ class Parameters:
         self._scenario, self._origins, self._path = scenario, origins, path
         declared = tree.pop("parameters", None) or {}
         if not isinstance(declared, dict):
-            raise self._complain("parameters", f"expected a mapping of names, got {declared!r}")
+            raise self._complain("parameters", f"expected a mapping of names, got {short_repr(declared)}")
         self.declared: dict[str, Declaration] = {}
         self._given: dict[str, tuple[Any, str]] = {}
         for name, fields in declared.items():
@@ -55,7 +55,7 @@ class Parameters:
                 raise self._complain(field, f"{name!r} is not a name; letters, digits and _ only")
             declaration = build(Declaration, fields, origins, self._join(field))
             if not _number(declaration.default):
-                raise self._complain(f"{field}.default", f"expected a number, got {declaration.default!r}")
+                raise self._complain(f"{field}.default", f"expected a number, got {short_repr(declaration.default)}")
             self.declared[name] = declaration
             self._check(name, declaration.default, locate(self._join(f"{field}.default"), origins))
         used = set()
@@ -103,11 +103,11 @@ class Parameters:
         declaration = self.declared[name]
         whole = isinstance(declaration.default, numbers.Integral)
         if not _number(value) or (whole and not isinstance(value, numbers.Integral)):
-            raise UsageError(f"{where}: {name}: expected {'a whole' if whole else 'a'} number, got {value!r}")
+            raise UsageError(f"{where}: {name}: expected {'a whole' if whole else 'a'} number, got {short_repr(value)}")
         low, high = declaration.low, declaration.high
         if (low is not None and value < low) or (high is not None and value > high):
             wanted = " and ".join(f"at {word} {n:g}" for word, n in (("least", low), ("most", high)) if n is not None)
-            raise UsageError(f"{where}: {name}: expected {wanted}, got {value!r}")
+            raise UsageError(f"{where}: {name}: expected {wanted}, got {short_repr(value)}")
         return int(value) if whole else float(value)
 
     def _places(self, tree: dict) -> Iterator[tuple[Any, Any, str, str]]:

@@ -10,12 +10,15 @@ from typing import Any, Literal
 
 from ..data.catalog import DOMAINS
 from ..errors import RefusedError, UsageError, nearest
+from ..names import check_name
 from ..schema import limits, locate
 from ._probe import Probe, check_probe
 
 # Rules that change labels (data/relabel.py has them) → the tasks they fit.
 RELABELLED = {"rotate": ("semseg", "human_parts"), "negate": ("normals",), "invert": ("sal", "edge")}
 DRAWN = ("dirichlet", "quantity")  # partitions that need alpha
+
+MOST_CLIENTS = 100_000
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,7 @@ class Group:
 
     dataset: str
     tasks: tuple[str, ...]
-    count: int = limits(1, low=1, high=100_000)
+    count: int = limits(1, low=1, high=MOST_CLIENTS)
     id: str | None = None
     # Clients of one pool share the images of their domain; every pool deals all of them anew. Usually there is one.
     pool: str | None = None
@@ -176,6 +179,14 @@ def _default_id(group: Group) -> str:
     return f"{group.dataset}-{group.tasks[0] if len(group.tasks) == 1 else 'multi'}"
 
 
+def check_client_names(scenario: Scenario, origins: Mapping[str, str], path: str = "") -> None:
+    """Refuse ids that cannot name a folder of predictions."""
+    for i, group in enumerate(scenario.clients):
+        if group.id is not None:
+            field = f"clients.{i}.id"
+            check_name(group.id, "client", f"{locate(f'{path}.{field}' if path else field, origins)}: {field}")
+
+
 def check_scenario(scenario: Scenario, origins: Mapping[str, str], path: str = "") -> None:
     """What types alone cannot say; every complaint names file, line and field."""
 
@@ -185,6 +196,8 @@ def check_scenario(scenario: Scenario, origins: Mapping[str, str], path: str = "
 
     if not scenario.clients:
         raise complain("clients", "a scenario needs at least one client")
+    if (count := sum(group.count for group in scenario.clients)) > MOST_CLIENTS:
+        raise complain("clients", f"{count} clients, expected at most {MOST_CLIENTS}")
     if not set(scenario.evaluation) - {"unseen"}:
         raise complain("evaluation", "expected global, personal or both" + " beside unseen" * bool(scenario.evaluation))
     for split, times in Counter(scenario.evaluation).items():
@@ -232,6 +245,7 @@ def check_scenario(scenario: Scenario, origins: Mapping[str, str], path: str = "
             if rule not in (fitting := [name for name, tasks in RELABELLED.items() if task in tasks]):
                 known = nearest(rule, fitting) if fitting else "no rule fits it"
                 raise complain(where, f"no rule {rule!r} for {task}; {known}")
+    check_client_names(scenario, origins, path)
     for name, times in Counter(spec.id for spec in scenario.everybody()).items():
         if times > 1:
             raise complain("clients", f"{times} clients are called {name!r}; give each group an id or a count")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import pytest
 
+import fmtlbench
 from fmtlbench.errors import UsageError
 from fmtlbench.schema import build, limits, locate, plain
 from fmtlbench.yamlfile import dump_yaml, load_yaml, parse_scalar
@@ -67,6 +70,8 @@ def test_an_empty_file_is_an_empty_mapping(tmp_path):
         (b"x: 1\n? [a, b]\n: 2\n", ":2: a key must be a word"),
         (b"\x00\x01", "not valid YAML"),
         (b"\xff\xfe\x00", "not a UTF-8 text file"),
+        (b"x: 1\na: !!bool maybe\n", ":2: not valid YAML: 'maybe' is no bool"),
+        (b"a: !!int ''\n", ":1: not valid YAML: '' is no int"),
         (None, "No such file"),
     ],
 )
@@ -78,6 +83,64 @@ def test_a_broken_file_is_named_in_one_line(tmp_path, content, what):
         load_yaml(file)
     assert str(caught.value).startswith(str(file))
     assert what in str(caught.value) and "\n" not in str(caught.value)
+
+
+def nested(lines, first="x", repeat=9):
+    """Lists of lists by aliases: `repeat` times the one before, from a list of `first`."""
+    rows = [f"a0: &a0 [{', '.join([first] * repeat)}]"]
+    rows += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * repeat)}]" for i in range(1, lines)]
+    return "\n".join(rows) + "\n"
+
+
+TOO_MUCH = [
+    (nested(10), ":6: ", "more than 100000 values, with its aliases written out"),
+    (nested(10).replace("[*", "{<<: [*").replace("]", "]}").replace("[x", "{k: [x"), ":6: ", "more than 100000 values"),
+    (nested(60, repeat=1), ":39: ", "more than 40 levels of nesting"),
+    ("a: " + "[" * 5000, ":1: ", "more than 40 levels of nesting"),
+    ("\n".join(" " * i + "a:" for i in range(60)), ":40: ", "more than 40 levels of nesting"),
+    ("- " * 500, ":1: ", "more than 40 levels of nesting"),
+    ("a: 1\nb: 1" + "0" * 10000, ":2: ", "is too large a number"),
+    ("a: 9223372036854775808", ":1: ", "'9223372036854775808' is too large a number"),
+    ("a: 0x" + "f" * 9000, ":1: ", "is too large a number"),
+    ("a: 1" + ":59" * 9000, ":1: ", "is too large a number"),
+    ("a: -1e400", ":1: ", "'-1e400' is too large a number"),
+    ("a: " + "x" * 300_000, ": ", "larger than 256 kB"),
+]
+
+
+@pytest.mark.parametrize(("text", "place", "what"), TOO_MUCH, ids=range(len(TOO_MUCH)))
+def test_too_much_is_refused_with_its_line(tmp_path, text, place, what):
+    file = tmp_path / "x.yml"
+    file.write_text(text)
+    with pytest.raises(UsageError) as caught:
+        load_yaml(file)
+    said = str(caught.value)
+    assert said.startswith(f"{file}{place}") and what in said and said.isprintable() and len(said) < 250
+    if len(text) < 20_000:
+        with pytest.raises(UsageError, match=what.replace("'", ".")):
+            parse_scalar(text)
+
+
+def test_large_and_nested_is_fine_within_limits(tmp_path):
+    file = tmp_path / "x.yml"
+    file.write_text(nested(5) + f"deep: {'[' * 38}1{']' * 38}\nn: -9223372036854775807\ni: .inf\nf: 1e308\n")
+    data, origins = load_yaml(file)
+    assert data["n"] == -(2**63) + 1 and data["i"] == float("inf") and data["f"] == 1e308
+    assert data["a4"][8][8][8][8][8] == "x" and origins["a4.8.8.8.8.8"] == f"{file}:1"
+
+
+def test_a_merged_mapping_may_say_a_key_again(tmp_path):
+    file = tmp_path / "x.yml"
+    file.write_text("a: &a {x: 1, y: 2}\nb: {<<: *a, x: 3}\n")
+    assert load_yaml(file)[0]["b"] == {"x": 3, "y": 2}
+
+
+def test_only_one_module_reads_yaml():
+    root = Path(fmtlbench.__file__).parents[1]
+    sources = [file for folder in ("fmtlbench", "algorithms", "metrics", "reports", "scenarios", "benchmarks")
+               for file in (root / folder).rglob("*.py")]  # fmt: skip
+    users = [file for file in sources if re.search(r"^\s*(import|from) yaml\b", file.read_text(), re.M)]
+    assert [file.name for file in users] == ["yamlfile.py"]
 
 
 # -- schema ----------------------------------------------------------------------------------------------------------
@@ -113,7 +176,7 @@ def test_built_values_have_the_declared_types():
         ({"number": 1, 3: 2}, "3: unknown key 3; valid: count, inner, number, pair, table"),
         ({"number": 10.5}, "number: expected at most 10, got 10.5"),
         ({"number": -1}, "number: expected at least 0, got -1.0"),
-        ({"number": 10**400}, "number: expected a finite number, got 1" + "0" * 400),
+        ({"number": 10**400}, "number: expected a finite number, got 1" + "0" * 39 + " … " + "0" * 20),
         ({"number": 1, "count": 0}, "count: expected more than 0, got 0"),
         ({"number": 1, "count": True}, "count: expected a whole number, got True"),
         ({"number": 1, "pair": [1, 0]}, "pair.1: expected at least 1, got 0"),

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..algorithms import ALGORITHMS
 from ..config import parse_overrides
-from ..errors import UsageError, unknown
+from ..errors import UsageError, short_repr, unknown
 from ..presets import preset_files
 from ..scenarios import probe_names, read_scenario, scenario_files
 from ..schema import build, limits, locate
@@ -142,8 +142,10 @@ def parse_seeds(text: str, where: str) -> tuple[int, ...]:
         first, dash, last = (part.strip() for part in word.partition("-"))
         if not first.isdecimal() or (dash and not last.isdecimal()):
             raise UsageError(
-                f"{where}: {text!r}: expected whole numbers and ranges such as 0-4,7, got {word.strip()!r}"
+                f"{where}: {short_repr(text)}: expected whole numbers and ranges such as 0-4,7, got {word.strip()!r}"
             )
+        if max(len(first), len(last)) > 18:
+            raise UsageError(f"{where}: {short_repr(text)}: expected seeds of at most 18 digits")
         low, high = int(first), int(last or first)
         if high < low:
             raise UsageError(f"{where}: {text!r}: the range {word.strip()} runs backwards; {high}-{low}?")
@@ -160,7 +162,7 @@ def _seeds(flag: str | None, entry: Any, origins: Mapping[str, str]) -> tuple[in
         return (0,)
     listed = entry if isinstance(entry, list) else [entry]
     if not listed or any(isinstance(s, bool) or not isinstance(s, (int, str)) for s in listed):
-        raise UsageError(f"{origins['seeds']}: seeds: expected numbers or ranges such as 0-4, got {entry!r}")
+        raise UsageError(f"{origins['seeds']}: seeds: expected numbers or ranges such as 0-4, got {short_repr(entry)}")
     return parse_seeds(",".join(map(str, listed)), f"{origins['seeds']}: seeds")
 
 
@@ -169,12 +171,12 @@ def _file_words(value: Any, key: str, origins: Mapping[str, str], base: Path) ->
         return []
     listed = split(value) if isinstance(value, str) else value
     if not isinstance(listed, (list, tuple)):
-        raise UsageError(f"{locate(key, origins)}: {key}: expected a name or a list of names, got {value!r}")
+        raise UsageError(f"{locate(key, origins)}: {key}: expected a name or a list of names, got {short_repr(value)}")
     found = []
     for i, word in enumerate(listed):
         where = f"{locate(f'{key}.{i}', origins)}: {key}"
         if not isinstance(word, str):
-            raise UsageError(f"{where}: expected a name, got {word!r}")
+            raise UsageError(f"{where}: expected a name, got {short_repr(word)}")
         found.append((_beside(word, base), where))
     return found
 

@@ -30,7 +30,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 0: done. 1: it failed. 2: wrong usage."""
-    from ..errors import FmtlbenchError, UsageError
+    from ..errors import FmtlbenchError, UsageError, one_line, shorten
 
     _print_anything()
     try:
@@ -39,10 +39,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except UsageError as error:
-        print(f"fmtlbench: {error}", file=sys.stderr)
+        print(f"fmtlbench: {shorten(one_line(error), longest=1000)}", file=sys.stderr)
         return 2
     except FmtlbenchError as error:
-        print(f"fmtlbench: {error}", file=sys.stderr)
+        print(f"fmtlbench: {shorten(one_line(error), longest=1000)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("fmtlbench: interrupted; the same command goes on from the last complete round", file=sys.stderr)
@@ -50,9 +50,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `fmtlbench list | head`
         _drop_stdout()
         return 0
+    except MemoryError:
+        print(
+            "fmtlbench: out of memory; smaller batches (train.batch_size) or images (data.size) need less",
+            file=sys.stderr,
+        )
+        return 1
     except OSError as error:  # a disk or a permission, not a bug
         _drop_stdout()
-        print(f"fmtlbench: {error}", file=sys.stderr)
+        print(f"fmtlbench: {shorten(one_line(error), longest=1000)}", file=sys.stderr)
         return 1
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from .data import add_dataset_arguments, dataset_info
 
+MOST_IMAGES = 500
+
 
 def add(actions) -> None:
     parser = actions.add_parser("show", help="a contact sheet: some images with all their labels")
@@ -19,25 +21,29 @@ def add(actions) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from ..errors import FmtlbenchError, UsageError
+    from ..errors import UsageError
+    from ..files import check_output, write_output
+    from ..memory import check_image_memory
 
     info = dataset_info(args)
     if args.count < 1 or args.first < 0:
         raise UsageError(f"--count {args.count} --first {args.first}: expected at least one image, from index 0 on")
+    if args.count > MOST_IMAGES:
+        raise UsageError(f"--count {args.count}: expected at most {MOST_IMAGES}, a sheet of more cannot be looked at")
+    if info.source == "synth":
+        check_image_memory(args.count, tuple(args.size or (64, 64)), "--count and --size")
     if args.split == "pretrain" and info.source == "real":
         raise UsageError(f"--split pretrain: for embedded data only; {info.name} has train and test")
     output = Path(args.output)
     if output.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise UsageError(f"-o {output}: expected a name ending in .png, .pdf or .svg")
+    check_output(output)
 
     from ..data.contact_sheet import contact_sheet
 
     samples = (_rendered if info.source == "synth" else _read)(info, args)
     figure = contact_sheet(samples, info.tasks, info.classes, info.class_names)
-    try:
-        figure.savefig(output)
-    except OSError as error:
-        raise FmtlbenchError(f"could not write {output}: {error.strerror or error}") from None
+    write_output(output, lambda new: figure.savefig(new, format=output.suffix[1:].lower()))
     print(output)
     return 0
 

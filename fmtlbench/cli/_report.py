@@ -104,14 +104,17 @@ def every_run(args: argparse.Namespace) -> tuple[Collection, Collection]:
 
 def emit(tables: Sequence[Table], args: argparse.Namespace) -> None:
     """`tables` in the format asked for, to the file or to stdout."""
+    from ..files import check_output, is_stdout
     from ..reports.formats import render
 
+    if not is_stdout(args.output):
+        check_output(args.output)
     if args.standalone and args.format != "latex":
         raise UsageError("--standalone belongs to --format latex")
     options = {}
     if args.format == "latex":
         options = {"standalone": args.standalone}
-    elif args.format == "table" and args.output is None and sys.stdout.isatty():
+    elif args.format == "table" and is_stdout(args.output) and sys.stdout.isatty():
         from shutil import get_terminal_size
 
         options = {"width": get_terminal_size((120, 24)).columns, "styled": True}
@@ -119,19 +122,11 @@ def emit(tables: Sequence[Table], args: argparse.Namespace) -> None:
 
 
 def write(text: str, output: Path | None) -> None:
-    if output is None:
+    """Put `text` into the file that -o names, or on the standard output."""
+    from ..files import is_stdout, write_output_text
+
+    if is_stdout(output):
         print(text, end="")
         return
-    from ..files import write_text
-
-    write_text(checked(output), text)
+    write_output_text(output, text)
     print(f"written: {output}", file=sys.stderr)
-
-
-def checked(output: Path) -> Path:
-    """A file that can be written, as far as its name tells."""
-    if output.is_dir():
-        raise UsageError(f"-o {output}: a folder, expected a file")
-    if not output.parent.is_dir():
-        raise UsageError(f"-o {output}: no folder {output.parent}")
-    return output

@@ -63,8 +63,10 @@ def main(args: argparse.Namespace) -> int:
     from ..bench.grid import Flags, read_grid
     from ..bench.plan import make_plan
     from ..config import parse_overrides
+    from ..files import check_folder
     from ._working import carry_out, check_data_root, check_effort, print_plan
 
+    check_folder(args.out, "--out")
     budget = check_effort(args)
     flags = Flags(
         args.algos, args.scenarios, args.seeds, args.preset, args.rounds, parse_overrides(args.assignments)

@@ -66,8 +66,11 @@ def add(verbs) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
+    from ..files import check_folder
     from ..metrics._folders import collect
 
+    if args.output:
+        check_folder(args.output)
     files = collect(args.pred, args.gt, args.dataset, args.task, args.split, args.ids)
     _refuse(files.problems())
     meter = _meter(args, files)
@@ -221,18 +224,15 @@ def _print(record: dict) -> None:
 
 
 def _write(folder: Path, record: dict, meter: Metric) -> None:
-    from ..files import replace_file, write_json, write_text
+    from ..files import write_output, write_output_text
 
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / f"{record['task']}.json", record)
-        if hasattr(meter, "curve"):
-            curve = meter.curve()
-            lines = [",".join(curve)] + [",".join(f"{x:.6f}" for x in row) for row in zip(*curve.values())]
-            write_text(folder / f"{record['task']}_pr.csv", "\n".join(lines) + "\n")
-            replace_file(folder / f"{record['task']}_pr.png", lambda path: _draw(path, curve, record))
-    except OSError as error:
-        raise FmtlbenchError(f"cannot write to {folder}: {error}") from error
+    start = str(folder / record["task"])
+    write_output_text(f"{start}.json", json.dumps(record, indent=2, allow_nan=False) + "\n", make_folder=True)
+    if hasattr(meter, "curve"):
+        curve = meter.curve()
+        lines = [",".join(curve)] + [",".join(f"{x:.6f}" for x in row) for row in zip(*curve.values())]
+        write_output_text(f"{start}_pr.csv", "\n".join(lines) + "\n")
+        write_output(f"{start}_pr.png", lambda path: _draw(path, curve, record))
 
 
 def _draw(path: Path, curve: dict, record: dict) -> None:

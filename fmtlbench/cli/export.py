@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from ._report import add_runs, add_setting, checked, collect_runs, write
+from ._report import add_runs, add_setting, collect_runs, write
 
 EPILOG = """\
 One row per run, client, split, task and metric, numbers unrounded.
@@ -33,6 +33,7 @@ def add(verbs) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
+    from ..files import check_output, is_stdout
     from ..reports.export import as_csv, as_json, write_parquet
 
     if args.format == "parquet":
@@ -40,8 +41,10 @@ def main(args: argparse.Namespace) -> int:
 
         if args.output is None:
             raise UsageError("--format parquet is binary: give a file with -o FILE")
-        write_parquet(collect_runs(args.runs, args.setting).frame, checked(args.output))
-        print(f"written: {args.output}", file=sys.stderr)
+        check_output(args.output)
+        write_parquet(collect_runs(args.runs, args.setting).frame, args.output)
+        if not is_stdout(args.output):
+            print(f"written: {args.output}", file=sys.stderr)
         return 0
     frame = collect_runs(args.runs, args.setting).frame
     write(as_csv(frame) if args.format == "csv" else as_json(frame), args.output)

@@ -24,16 +24,17 @@ def add(verbs) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
+    from ..files import is_stdout
     from ..importing import import_config
 
-    target = _target(args) if args.output else None
+    target = None if is_stdout(args.output) else _target(args)
     imported = import_config(args.file, args.algo, args.preset, args.gpus)
     if target is None:
         print(imported.text(Path(args.file).with_suffix(".yml").name), end="")
         return 0
-    from ..files import write_text
+    from ..files import write_output_text
 
-    write_text(target, imported.text(target))
+    write_output_text(target, imported.text(target))
     print(f"scenario\t{target}")
     if imported.same_as:
         print(f"same clients\t{imported.same_as}")
@@ -46,13 +47,14 @@ def main(args: argparse.Namespace) -> int:
 
 def _target(args: argparse.Namespace) -> Path:
     from ..errors import UsageError
+    from ..files import check_output, is_stream
 
     target = Path(args.output)
+    if is_stream(target):
+        return target
     if target.suffix not in (".yml", ".yaml"):
         raise UsageError(f"-o {target}: expected a name ending in .yml or .yaml")
-    if not target.parent.is_dir():
-        raise UsageError(f"-o {target}: no folder {target.parent}")
-    if target.exists():
+    if check_output(target).exists():
         if Path(args.file).exists() and target.samefile(args.file):
             raise UsageError(f"-o {target}: is the file to import; give another name")
         if not args.force:

@@ -97,6 +97,7 @@ def _numbers(text: str) -> list[int]:
 def _check(args: argparse.Namespace) -> None:
     from ..api import check_device
     from ..errors import UsageError
+    from ..files import check_folder, check_output
 
     check_device(args.device)
     if args.limit is not None and (args.limit < 1 or args.images is not None):
@@ -108,8 +109,10 @@ def _check(args: argparse.Namespace) -> None:
         raise UsageError("the same run twice")
     if args.panel and args.panel.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise UsageError(f"--panel {args.panel}: expected a name ending in .png, .pdf or .svg")
-    if args.panel and not args.panel.parent.is_dir():
-        raise UsageError(f"--panel {args.panel}: no folder {args.panel.parent}")
+    if args.panel:
+        check_output(args.panel, "--panel")
+    if args.output:
+        check_folder(args.output)
 
 
 def _targets(runs: list[StoredRun], args: argparse.Namespace) -> list[Path]:
@@ -144,7 +147,7 @@ def _draw(runs: list[StoredRun], args: argparse.Namespace) -> None:
 
     limit = args.limit if args.limit or args.images else 3
     rows = panel_rows(runs, args.split, args.clients, args.tasks, args.images, limit)
-    save(draw_panel(rows, _titles(runs)), args.panel)
+    save(draw_panel(rows, _titles(runs)), args.panel, "--panel")
 
 
 def _titles(runs: list[StoredRun]) -> list[str]:

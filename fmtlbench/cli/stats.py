@@ -48,9 +48,12 @@ def add(verbs) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
+    from ..files import check_folder
     from ..reports.delta import find_reference
     from ..reports.stats.analysis import analyse, find_pair
 
+    if args.output:
+        check_folder(args.output)
     runs, chosen = every_run(args)
     reference = find_reference(runs, args.reference) if args.reference else None
     collection = merged(args, chosen)

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..algorithms import Algorithm, Kinds
+from ..algorithms import Kinds
 from ..config import RunConfig
 from ..cost.clock import OTHER, stopwatch
 from ..cost.compute import counts_of
@@ -18,6 +18,7 @@ from ..data.batches import batch_count, train_batches
 from ..data.catalog import dataset_for
 from ..data.views import ClientData
 from ..exchange import Party
+from ..hooks import Hooks
 from ..losses import task_loss
 from ..models.build import build_client_model
 from ..seeds import seed_of, stream
@@ -50,7 +51,7 @@ class Client:
     """One party of the federation; also the `Local` that its method's objective looks at."""
 
     def __init__(
-        self, config: RunConfig, party: Party, data: ClientData, algorithm: Algorithm, device: torch.device
+        self, config: RunConfig, party: Party, data: ClientData, algorithm: Hooks, device: torch.device
     ) -> None:
         self.config, self.party, self.data, self.algorithm, self.device = config, party, data, algorithm, device
         self.info = dataset_for(party.dataset, config.data.source)
@@ -67,7 +68,7 @@ class Client:
         one_by_one = config.model.one_decoder and config.train.tc != "joint"
         self.steps = [(task,) for task in party.tasks] if one_by_one else [party.tasks]
         # An anchor is kept only for methods whose local objective can ask for it.
-        self.has_objective = type(algorithm).local_objective is not Algorithm.local_objective
+        self.has_objective = algorithm.has_objective
         self.anchor: dict[str, list[Tensor]] = {}
         self.clock, self.spent = stopwatch(device), {}
         self.warm = False  # the first batch of a process pays for lazy initialisation and searches of kernels
@@ -197,7 +198,7 @@ class Client:
                     raw = track.model(batch["image"], learned)
                 losses = [task_loss(self.specs[task], raw[task], batch[task]) for task in learned]
                 total = sum(self.specs[task].weight * loss for task, loss in zip(learned, losses))
-                if self.has_objective and (extra := self.algorithm.local_objective(self)) is not None:
+                if self.has_objective and (extra := self.algorithm.local_objective(self, total)) is not None:
                     total = total + extra
                 if number == 0 or train.tc != "public":  # the FMTL-Bench code clears once per batch
                     flat.gradient.zero_()

@@ -13,19 +13,21 @@ from ..config import RunConfig
 from ..data.open import open_datasets
 from ..data.views import ClientData, client_data, newcomers, parties
 from ..exchange import Party
+from ..hooks import Hooks, build_options
 from ..progress import Quiet
-from ..schema import build
 from .client import Client
 
 
-def make_algorithm(config: RunConfig, members: list[Party]) -> Algorithm:
+def make_algorithm(config: RunConfig, members: list[Party]) -> Hooks:
     """The configured method with its options."""
     chosen = ALGORITHMS.resolve(config.algorithm.file or config.algorithm.name)
-    return chosen(build(chosen.Params, config.algorithm.options, {}, "algo"), members)
+    return Hooks(chosen, build_options(chosen, config.algorithm.options, {}), members)
 
 
 class Newcomer(Algorithm):
     """What a client does that takes part in nothing: fit fresh decoders and heads to the encoder it was given."""
+
+    name = "newcomer"
 
     @dataclass(frozen=True)
     class Params:
@@ -48,7 +50,7 @@ class ClientFactory:
     data_root: Path | None = None
     # What is open in this process; it does not travel to another one, which opens its own.
     data: list[ClientData] | None = field(default=None, repr=False, compare=False)
-    _methods: tuple[Algorithm, Algorithm] | None = field(default=None, init=False, repr=False, compare=False)
+    _methods: tuple[Hooks, Hooks] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "data": None, "_methods": None}
@@ -58,7 +60,7 @@ class ClientFactory:
         data = self.opened()
         members, late = parties(self.config, data), newcomers(self.config, data)
         if self._methods is None:
-            alone = Newcomer(Newcomer.Params(self.config.evaluation.unseen_epochs), late)
+            alone = Hooks(Newcomer, Newcomer.Params(self.config.evaluation.unseen_epochs), late)
             self._methods = make_algorithm(self.config, members), alone
         method = self._methods[index >= len(members)]
         return Client(self.config, [*members, *late][index], data[index], method, torch.device(self.device))

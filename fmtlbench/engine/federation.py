@@ -12,7 +12,6 @@ import torch
 from ..algorithms._linear import gram
 from ..cost.clock import OTHER, stopwatch
 from ..data.views import newcomers, parties
-from ..errors import FmtlbenchError
 from ..exchange import Round, Rows
 from ..seeds import stream
 from .executor import Executor, SerialExecutor
@@ -130,6 +129,7 @@ class Federation:
     def _place(
         self, matrix: torch.Tensor, kind: str, clients: list[int], client: int, rows: list[torch.Tensor]
     ) -> None:
+        """Write a client's rows where they belong in the matrix of these clients."""
         first = sum(len(self.facts[i].layouts[kind].owners) for i in clients[: clients.index(client)])
         for place, row in enumerate(rows, start=first):
             matrix[place].copy_(row)
@@ -198,7 +198,6 @@ class Federation:
     def _scatter(self, rows: dict[str, Rows], new: dict[str, torch.Tensor]) -> None:
         replies: dict[int, Parts] = {}
         for kind, values in new.items():
-            self._check_reply(kind, values, rows)
             for owner, value in zip(rows[kind].owners, values):
                 replies.setdefault(owner.client, {}).setdefault(kind, []).append(value)
         self._book("down", rows, new)
@@ -238,17 +237,9 @@ class Federation:
         if "encoder" in self.common:
             encoders[sorted(self.behind)] = self.common["encoder"]
         chosen = self.algorithm.newcomer_encoder(encoders)
-        _check_shape(f"{self.algorithm.name}.newcomer_encoder", "encoder", chosen, tuple(encoders.shape[1:]))
         for party in self.newcomers:
             self.ledger.book(party.id, "down", "encoder", [chosen], copies=1)
         self._tell({party.index: Install({"encoder": [chosen]}) for party in self.newcomers})
-
-    def _check_reply(self, kind: str, values: Any, rows: dict[str, Rows]) -> None:
-        """A method somebody is still writing gets one clear line."""
-        who = f"{self.algorithm.name}.aggregate"
-        if kind not in rows:
-            raise FmtlbenchError(f"{who} returned {kind!r}, but only {', '.join(rows)} travelled in this round")
-        _check_shape(who, kind, values, tuple(rows[kind].after.shape))
 
     def timing(self) -> dict[str, Any]:
         """Where the time since the round began went: seconds by phase, and by client and phase. Asked once a round."""
@@ -312,9 +303,3 @@ class Held:
         if known is not None and known[0] == tuple(clients):
             return known[1], set()
         return room(), set(clients)
-
-
-def _check_shape(who: str, kind: str, values: Any, expected: tuple[int, ...]) -> None:
-    if not isinstance(values, torch.Tensor) or tuple(values.shape) != expected:
-        came = tuple(values.shape) if isinstance(values, torch.Tensor) else type(values).__name__
-        raise FmtlbenchError(f"{who} returned {came} for {kind!r}, expected a tensor of shape {expected}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..errors import UsageError, nearest
+from ..errors import UsageError, nearest, short_repr
 from ..schema import locate
 
 KINDS = {
@@ -35,7 +35,7 @@ class Reader:
     def __init__(self, data: Any, origins: Mapping[str, str], path: str = "", notes: Notes | None = None) -> None:
         self.origins, self.path, self.notes = origins, path, notes or Notes()
         if not isinstance(data, dict):
-            raise UsageError(f"{self.where()}: expected a mapping, got {_short(data)}")
+            raise UsageError(f"{self.where()}: expected a mapping, got {short_repr(data)}")
         self.data, self._read = data, set()
 
     def get(self, key: str, kind: str, default: Any = None, low: float | None = None, high: float | None = None) -> Any:
@@ -45,7 +45,7 @@ class Reader:
             return default
         value = self.data[key]
         if not KINDS[kind](value):
-            raise UsageError(f"{self.where(key)}: expected {kind}, got {_short(value)}")
+            raise UsageError(f"{self.where(key)}: expected {kind}, got {short_repr(value)}")
         if (low is not None and value < low) or (high is not None and value > high):
             bound = f"at least {low:g}" if low is not None and value < low else f"at most {high:g}"
             raise UsageError(f"{self.where(key)}: expected {bound}, got {value!r}")
@@ -92,11 +92,6 @@ class Reader:
 
     def _join(self, key: str) -> str:
         return f"{self.path}.{key}" if self.path else str(key)
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}…"
 
 
 def is_config(path: Path) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..data.cache_folder import sweep
 from ..errors import FmtlbenchError, UsageError
-from ..files import sync_folder
+from ..files import check_folder, sync_folder
 from .colours import class_colours, depth_picture
 
 ABOUT = "predictions.json"  # in every folder of predictions: which run, round and split
@@ -62,13 +62,14 @@ def check_replaceable(folder: Path) -> None:
     if folder.is_dir():
         if any(folder.iterdir()) and not (folder / ABOUT).is_file():
             raise UsageError(f"{folder}: holds other files than predictions; choose an empty or a new folder")
-    elif folder.exists():
-        raise UsageError(f"{folder}: a file, expected a folder")
+    else:
+        check_folder(folder)
 
 
 @contextmanager
 def replaced_folder(folder: Path) -> Iterator[Path]:
     """A temporary sibling to fill, which then takes the place of `folder`: all of the old one stays, or all goes."""
+    folder = Path(folder).resolve()  # what a link points at is replaced, the link stays
     partial, old = (folder.with_name(f".{folder.name}.{os.getpid()}.{word}") for word in ("partial", "old"))
     try:
         _tidy(folder)

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import unknown
+from ..names import check_name
 from ..yamlfile import load_yaml
 
 
 def preset_files() -> dict[str, Path]:
-    return {file.stem: file for file in sorted(Path(__file__).parent.glob("*.yml"))}
+    files = sorted(Path(__file__).parent.glob("[!.]*.yml"))
+    return {check_name(file.stem, "preset", str(file)): file for file in files}
 
 
 def read_preset(name: str) -> tuple[dict, dict[str, str]]:

@@ -11,8 +11,8 @@ import matplotlib as mpl
 from matplotlib.figure import Figure, FigureBase
 from matplotlib.textpath import TextPath
 
-from ...errors import FmtlbenchError, UsageError
-from ...files import replace_file
+from ...errors import UsageError
+from ...files import check_output, is_stdout, is_stream, write_output
 from ...seeds import seed_of
 
 WIDTH = 3.3  # inches, one column of a two-column page
@@ -150,34 +150,25 @@ def heat_bar(figure: FigureBase, axes, image, label: str) -> None:
     axes.spines[:].set_visible(False)
 
 
-def targets(path: str | Path) -> list[Path]:
-    """The files a name stands for: itself, or PDF and PNG where it has no ending."""
+def targets(path: str | Path, flag: str = "-o") -> list[Path]:
+    """Return the files a name stands for: itself, or PDF and PNG where it has no ending; refuse what cannot be one."""
     path = Path(path)
-    if not path.suffix:
-        return [path.with_suffix(ending) for ending in ENDINGS[:2]]
-    if path.suffix.lower() not in ENDINGS:
-        raise UsageError(f"-o {path}: expected a name ending in {', '.join(ENDINGS)}, or none for PDF and PNG")
-    return [path]
+    if path.suffix.lower() not in ENDINGS and (path.suffix or is_stdout(path) or is_stream(path)):
+        none = ", or none for PDF and PNG" if path.suffix else ", which says what to write"
+        raise UsageError(f"{flag} {path}: expected a name ending in {', '.join(ENDINGS)}{none}")
+    files = [path] if path.suffix else [path.with_suffix(ending) for ending in ENDINGS[:2]]
+    return [check_output(file, flag, make_folder=True) for file in files]
 
 
-def save(figure: Figure, path: str | Path) -> list[Path]:
-    """Write the figure; the same runs give the same bytes."""
+def save(figure: Figure, path: str | Path, flag: str = "-o") -> list[Path]:
+    """Write the figure; the same runs give the same bytes. Folders that are not there are made."""
     undated = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {}}
-    files = targets(path)
+    files = targets(path, flag)
     with mpl.rc_context(RC):  # laid out once: a second time would start from the first and end elsewhere
         figure.draw_without_rendering()
         figure.set_layout_engine("none")
-    for file in files:
-        ending = file.suffix.lower()
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            with mpl.rc_context(RC):
-                replace_file(
-                    file,
-                    lambda new, ending=ending: figure.savefig(
-                        new, format=ending[1:], dpi=300, metadata=undated[ending]
-                    ),
-                )
-        except OSError as error:
-            raise FmtlbenchError(f"could not write {file}: {error.strerror or error}") from None
+        for file in files:
+            ending = file.suffix.lower()
+            options = {"format": ending[1:], "dpi": 300, "metadata": undated[ending]}
+            write_output(file, lambda new, options=options: figure.savefig(new, **options), flag, make_folder=True)
     return files

@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from ...errors import FmtlbenchError, UsageError
-from ...files import sync_folder
+from ...files import check_folder, sync_folder
 from ..collect import Collection
 from ..delta import Delta
 from ..formats import render
@@ -51,7 +51,7 @@ def write_site(
     Returns:
         The index page.
     """
-    out = Path(out).resolve()
+    out = check_folder(out).resolve()
     _refuse_strangers(out)
     site = plan_site(collection, scenario, splits, delta, sort, spread, fair)
     new = out.with_name(f".{out.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
@@ -68,8 +68,6 @@ def write_site(
 
 def _refuse_strangers(out: Path) -> None:
     """Nothing but an older site may be replaced."""
-    if out.exists() and not out.is_dir():
-        raise UsageError(f"-o {out}: a file, expected a folder")
     if not out.parent.is_dir():
         raise UsageError(f"-o {out}: no folder {out.parent}")
     there = _files(out) - {MARKER}

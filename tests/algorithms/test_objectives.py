@@ -198,11 +198,13 @@ def test_the_engines_client_gives_the_analytic_gradient(name, scenario_file):
     from fmtlbench.config import resolve
     from fmtlbench.engine.client import Client
     from fmtlbench.exchange import Party
+    from fmtlbench.hooks import Hooks
 
     option, strength = STRENGTH[name]
     config = resolve(name, scenario_file, overrides={"federation.rounds": 1})
     parties = [Party(0, "a", "pascal", ("human_parts",), 16), Party(1, "b", "nyud", ("depth", "edge"), 12)]
-    method = make(name, parties, **{option: strength})
+    kind = type(make(name, parties))
+    method = Hooks(kind, kind.Params(**{option: strength}), parties)
     client = Client(config, parties[1], None, method, torch.device("cpu"))
     client.track = "personal" if name == "ditto" else "main"
     flat = client.tracks[client.track].flat

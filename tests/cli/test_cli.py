@@ -317,7 +317,7 @@ def test_a_machine_without_what_was_asked_for(tiny, cli, tmp_path):
 
 def test_a_file_where_the_output_folder_should_be(tiny, tmp_path):
     (tmp_path / "file").write_text("")
-    refused(tiny(out=tmp_path / "file"), 1, "could not create the run folder", str(tmp_path / "file"))
+    refused(tiny(out=tmp_path / "file"), 2, "a file, expected a folder", str(tmp_path / "file"))
 
 
 def test_ctrl_c_is_one_line_and_the_run_goes_on(cli, scenario_file, tiny_flags, tmp_path):
@@ -363,7 +363,7 @@ def test_data_show_writes_a_picture(cli, tmp_path):
     ("argv", "code", "parts"),
     [
         ((*SHEET, "x.gif"), 2, ["x.gif", ".png"]),
-        ((*SHEET, "no/such/x.png"), 1, ["could not write no/such/x.png", "No such file"]),
+        ((*SHEET, "no/such/x.png"), 2, ["-o no/such/x.png", "no folder no/such"]),
         ((*SHEET, "x.png", "--count", 0), 2, ["--count 0"]),
         ((*SHEET, "x.png", "--first", -1), 2, ["--first -1"]),
         ((*SHEET, "x.png", "--size", 8, 8), 2, ["16x16"]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...errors import UsageError, unknown
+from ...memory import check_image_memory
 
 VERSION = 1  # raise it whenever a pixel or a label changes: caches and run hashes depend on it
 
@@ -88,6 +89,7 @@ def check_size(size: tuple[int, int]) -> tuple[int, int]:
         raise UsageError(f"size must be two whole numbers (height, width), got {size!r}") from None
     if min(height, width) < MIN_SIDE:
         raise UsageError(f"size must be at least {MIN_SIDE}x{MIN_SIDE}, got {height}x{width}")
+    check_image_memory(1, (height, width), "size")
     return height, width
 
 

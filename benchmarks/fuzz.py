@@ -1,0 +1,135 @@
+"""How generated requests end: ok, refused in one line, or in ways that are mistakes (a traceback, a hang, …), counted.
+
+Run: python benchmarks/fuzz.py --cases 2000     The generators are those of tests/fuzz; a seed gives the same cases.
+Each case is tried in a process of its own with a limit on its memory, so that one cannot spoil the next. The exit code
+is 1 if any ended as it must not. PYTHONPATH chooses another copy of the package.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import select
+import signal
+import sys
+import tempfile
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parents[1] / "tests"
+sys.path[:0] = [str(TESTS), str(TESTS / "fuzz")]
+HOOK_SHARE = 8  # one case in so many asks a method's hooks
+MEMORY = 3 * 2**30  # bytes that a case may take beyond what the process has
+WAIT = 120  # seconds on the clock until a case is ended from outside
+
+
+def in_child(attempt: Callable[[], tuple[str, str]]) -> tuple[str, str]:
+    """(outcome, what was said) of an attempt in a forked process."""
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+            resource.setrlimit(resource.RLIMIT_AS, (size + MEMORY, size + MEMORY))
+            result = attempt()
+        except BaseException as error:
+            result = ("traceback", f"{type(error).__name__}: {str(error)[:200]}")
+        os.write(write_end, json.dumps(result).encode()[:4000])
+        os._exit(0)
+    os.close(write_end)
+    ready, _, _ = select.select([read_end], [], [], WAIT)
+    content = os.read(read_end, 5000) if ready else b""
+    os.close(read_end)
+    if not ready:
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    if not ready:
+        return "hang", f"longer than {WAIT} s on the clock"
+    return tuple(json.loads(content)) if content else ("traceback", f"the process ended with status {status}")
+
+
+def warm_up(folder: Path, run_command: Callable) -> None:
+    """Import here what the commands import, or every child would do so again."""
+    from cases import Case
+
+    for words in (
+        "bench --algos local --scenarios st_mt_1 --dry-run --format json", "show scenario st_mt_1 -o figure",
+        "published matfl_table1 -o table.csv", "import-config nothing.yml", "predict nothing",
+    ):  # fmt: skip
+        (folder / "warm").mkdir(exist_ok=True)
+        run_command(Case("warm", tuple(words.split())), folder / "warm")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cases", type=int, default=2000, help="default: 2000")
+    parser.add_argument("--seed", type=int, default=0, help="default: 0")
+    parser.add_argument("--show", type=int, default=5, help="mistakes to print of each kind and outcome; default: 5")
+    args = parser.parse_args()
+
+    import torch
+    from cases import COMMANDS, FINE, OUTCOMES, run_command
+    from faulty import Patient, hook_cases
+    from hypothesis import HealthCheck, Phase, given, seed, settings
+
+    import fmtlbench
+
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)  # a forked process has no other threads
+    os.environ["FMTLBENCH_ENERGY"] = "off"
+    counts: dict[str, Counter] = {kind: Counter() for kind in (*COMMANDS, "hook")}
+    shown: Counter = Counter()
+    with tempfile.TemporaryDirectory() as made:
+        os.environ["FMTLBENCH_CACHE"] = f"{made}/cache"
+        patient = Patient(Path(made))
+        warm_up(Path(made), run_command)
+
+        def book(kind: str, case: object, attempt: Callable[[], tuple[str, str]]) -> None:
+            outcome, said = in_child(attempt)
+            counts[kind][outcome] += 1
+            shown[kind, outcome] += 1
+            if outcome not in FINE and shown[kind, outcome] <= args.show:
+                print(f"{kind}\t{outcome}\t{said}\t{str(case)[:300]!r}", flush=True)
+
+        def command(case) -> None:
+            with tempfile.TemporaryDirectory() as folder:
+                book(case.kind, case, lambda: run_command(case, Path(folder)))
+
+        hooks = args.cases // HOOK_SHARE
+        each, rest = divmod(args.cases - hooks, len(COMMANDS))
+        plans = [(cases, command, each + (i < rest)) for i, cases in enumerate(COMMANDS.values())]
+        plans.append((hook_cases(), lambda case: book("hook", case, lambda: patient.try_case(case)), hooks))
+        for cases, attempt, number in plans:
+            tried = 0
+            while tried < number:  # a strategy may run out of what is new to it
+                before = tried
+
+                def one(case) -> None:
+                    nonlocal tried
+                    tried += 1
+                    attempt(case)  # noqa: B023  # called before the next turn of the loop
+
+                checked = given(cases)(one)
+                checked = settings(
+                    max_examples=number - tried, deadline=None, database=None, phases=(Phase.generate,),
+                    suppress_health_check=list(HealthCheck),
+                )(checked)  # fmt: skip
+                seed(args.seed + tried)(checked)()
+                if tried == before:
+                    break
+    print(f"fmtlbench of {Path(fmtlbench.__file__).parent}")
+    print("\t".join(("kind", *OUTCOMES)))
+    total: Counter = Counter()
+    for kind, found in counts.items():
+        total += found
+        print("\t".join((kind, *(str(found[outcome]) for outcome in OUTCOMES))))
+    print("\t".join(("all", *(str(total[outcome]) for outcome in OUTCOMES))))
+    return int(any(total[outcome] for outcome in OUTCOMES if outcome not in FINE))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,43 @@
+"""One rule for names that become folders and files: of clients, methods, scenarios, presets and metrics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .errors import UsageError, short_repr
+
+LONGEST = 100  # bytes; file systems take 255, and we put something before and after
+
+
+def check_name(name: Any, kind: str, where: str = "") -> str:
+    """Return `name` if it can be one path component and one word of a table, else raise a UsageError.
+
+    Args:
+        name: what a file, a class or an entry point says.
+        kind: of what, for messages: "client", "method".
+        where: the file and line, or the flag, it stands in.
+    """
+    if problem := _problem(name):
+        raise UsageError(
+            f"{where + ': ' if where else ''}{short_repr(name)} cannot be the name of a {kind}: {problem}; "
+            "expected letters, digits and the like, as in my-name_2"
+        )
+    return name
+
+
+def _problem(name: Any) -> str | None:
+    if not isinstance(name, str):
+        return f"it is a {type(name).__name__}, not text"
+    if not name.strip():
+        return "it is empty"
+    if not name.isprintable():
+        return "it holds a control character"
+    if "/" in name or "\\" in name:
+        return "it holds a slash"
+    if name.startswith("."):
+        return "it begins with a dot"
+    if name != name.strip():
+        return "it begins or ends with a blank"
+    if len(name.encode()) > LONGEST:
+        return f"it is longer than {LONGEST} bytes"
+    return None

@@ -1,0 +1,349 @@
+"""Generated requests, and what may become of one: success, or one line and exit code 1 or 2, in time."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import json
+import os
+import signal
+import traceback
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+from hypothesis import strategies as st
+
+OUTCOMES = ("ok", "refused", "untidy", "escaped", "traceback", "hang")
+FINE = ("ok", "refused")
+DEADLINE = 10  # seconds of work; a case takes some hundredths
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command line, and the files it finds in its folder."""
+
+    kind: str
+    argv: tuple[str, ...]
+    files: dict[str, bytes] = field(default_factory=dict)
+
+
+# -- values ------------------------------------------------------------------------------------------------------------
+
+ODD_TEXT = (
+    "", " ", "\0", "a\nb", "\x1b[31m", "..", "../../up", "/no/such/place", ".", ".hidden", "a/b", "a\\b", "~",
+    "$clients",
+    "é" * 60, "x" * 300, "\u202e", "-", "null", "1e400", "0x" + "f" * 40, "nan", "<<", "*a", "&a", "!!python/none", "%",
+    "@",
+)  # fmt: skip
+ODD_NUMBERS = (
+    0, 1, -1, 2, 3, 16, 10**6, 10**9, 10**12, 2**63 - 1, 2**63, 10**30, 10**400, 0.0, -0.0, 0.5, 1e-300, 1e300,
+    float("inf"), float("-inf"), float("nan"),
+)  # fmt: skip
+WORDS = ("nyud", "pascal", "depth", "edge", "semseg", "local", "fedavg", "encoder", "global", "linear", "real", "fixed")
+
+odd_text = st.one_of(st.sampled_from(ODD_TEXT), st.text(max_size=12), st.sampled_from(WORDS))
+odd_scalar = st.one_of(st.none(), st.booleans(), st.sampled_from(ODD_NUMBERS), odd_text)
+odd_value = st.recursive(
+    odd_scalar,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.sampled_from([*WORDS, "id", ""]), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+def bomb(width: int, lines: int) -> str:
+    """Lists of lists by aliases, some hundred bytes for `width` ** `lines` values."""
+    rows = [f"a0: &a0 [{', '.join(['x'] * width)}]"]
+    rows += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * width)}]" for i in range(1, lines)]
+    return "\n".join(rows) + "\n"
+
+
+ODD_YAML = (
+    bomb(9, 9), bomb(2, 30), "[" * 2000, "{a: " * 300, "- " * 500, "&a [*a]", "!!bool maybe", "!!int ''",
+    "!!timestamp x", "!!set {a, b}", "!!binary aGk=", "2024-13-01", "1" * 5000, "0x" + "f" * 6000, "1" + ":59" * 3000,
+    "? [a]\n: b", "\t",
+    "a: 1\na: 2", "{", "'", "|", "---\n---\n", "\ufeff", "\x07", "<<: 1", "{<<: [1]}",
+)  # fmt: skip
+
+
+def dump(tree) -> str:
+    """A tree as YAML that holds whatever it holds."""
+    try:
+        return yaml.safe_dump(tree, allow_unicode=True, sort_keys=False)
+    except (yaml.YAMLError, ValueError):  # more digits than Python writes
+        return "{"
+
+
+@st.composite
+def altered(draw, tree):
+    """The tree with one or two of its values, or keys, replaced by something odd."""
+    tree = json.loads(json.dumps(tree))
+    for _ in range(draw(st.integers(1, 2))):
+        places = list(_places(tree))
+        parent, key = draw(st.sampled_from(places))
+        action = draw(st.sampled_from(("value", "value", "value", "drop", "rename")))
+        if action == "value" or isinstance(parent, list):
+            parent[key] = draw(odd_value)
+        elif action == "drop":
+            del parent[key]
+        else:
+            parent[draw(st.sampled_from([*ODD_TEXT, *WORDS]))] = parent.pop(key)
+        if not tree:
+            break
+    return tree
+
+
+def _places(node):
+    pairs = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, inner in list(pairs):
+        yield node, key
+        yield from _places(inner)
+
+
+@st.composite
+def yaml_text(draw, tree):
+    """A file about like `tree`: altered as data, as text, or not YAML at all."""
+    how = draw(st.sampled_from(("data", "data", "data", "text", "odd")))
+    text = dump(draw(altered(tree)) if how == "data" else tree)
+    if how == "odd":
+        return draw(st.sampled_from(ODD_YAML)) if draw(st.booleans()) else text + draw(st.sampled_from(ODD_YAML))
+    if how == "text":
+        place = draw(st.integers(0, len(text)))
+        return text[:place] + draw(st.sampled_from((*ODD_YAML, *ODD_TEXT))) + text[place + draw(st.integers(0, 5)) :]
+    return text
+
+
+def encoded(text: str) -> bytes:
+    return text.encode("utf-8", errors="surrogatepass")
+
+
+# -- cases -------------------------------------------------------------------------------------------------------------
+
+SCENARIO = {
+    "description": "two", "paper": "none", "version": 1,
+    "clients": [{"dataset": "pascal", "tasks": ["human_parts"], "id": "one"},
+                {"dataset": "nyud", "tasks": ["depth", "edge"], "count": 2}],
+    "partition": {"kind": "equal"}, "evaluation": ["global", "personal"], "exchange": "decoders",
+}  # fmt: skip
+PARAMETERS = {"clients": {"default": 4, "low": 1, "high": 10, "doc": "how many"}}
+GRID = {
+    "algos": ["fedavg", "fedhca2[algo.c=0.2]"], "scenarios": ["st_mt_1"], "seeds": "0-1", "preset": "nano", "rounds": 2,
+    "set": {"train.lr": 0.001},
+    "variants": [{"algo": "fedprox", "name": "prox", "set": {"algo.mu": 0.1}}],
+}  # fmt: skip
+PUBLIC = {
+    "dataroot": "/data", "results_dir": "/out", "seed": 0, "max_rounds": 100, "eval_freq": 4,
+    "MT_Datasets": [{"dataname": "nyud", "task_dict": {"semseg": 1, "depth": 1}, "client_num": 1, "tr_batch": 4,
+                     "val_batch": 6, "train_transforms": {"RandomScaling": {"scale_factors": [0.5, 2.0]}},
+                     "nworkers": 2, "local_epochs": 1, "optimizer": "adamw", "lr": 0.0001, "weight_decay": 0.0001,
+                     "warmup_epochs": 5}],
+    "ST_Datasets": [{"dataname": "pascalcontext", "task_dict": {"semseg": 1}, "client_num": 1, "local_epochs": 4}],
+}  # fmt: skip
+KEYS = (
+    "train.lr", "train.batch_size", "train.local_epochs.nyud", "train.local_epochs", "train.optimizer", "train.augment",
+    "train.scales", "train.betas", "train.threads", "train.warmup_epochs", "train.loss_weights.depth",
+    "train.clip_norm",
+    "data.size.nyud", "data.size", "data.train_samples.nyud", "data.train_samples", "data.test_samples.pascal",
+    "data.source", "data.workers", "data.personal_fraction", "model.backbone", "model.weights", "model.architecture",
+    "model.drop_path", "federation.rounds", "federation.participation", "federation.exchange", "evaluation.every",
+    "evaluation.batch_size", "evaluation.metrics.depth", "evaluation.metric_options.miou", "evaluation.unseen_epochs",
+    "scenario.clients", "scenario.clients.0.id", "scenario.clients.0.count", "scenario.clients.0.tasks",
+    "scenario.partition", "scenario.partition.alpha", "scenario.evaluation", "scenario.version", "checkpoint_every",
+    "algo.c", "algo", "scenario", "seed", "train", "train.", ".", "", "data.size.nyud.0", "nothing.at.all",
+)  # fmt: skip
+METHOD = """\
+from dataclasses import dataclass
+from fmtlbench.algorithms import ALGORITHMS, Algorithm
+
+@ALGORITHMS.register({name})
+class Mine(Algorithm):
+    title, paper = "Mine", "none"
+
+    @dataclass(frozen=True)
+    class Params:
+        strength: float = 0.5
+
+{later}
+"""
+LATER = (
+    "", "Mine.name = {name}", "import sys; sys.exit(0)", "raise SystemExit", "1 / 0", "import nothing_of_the_kind",
+    "def f(:",
+    "Mine.tracks = ('x',)", "Mine.title = None", "Mine.Params = int", "Mine.refuses = classmethod(lambda *a: 1)",
+    "\\x00",
+    "Mine.shared = lambda self, index: 'encoder'", "Mine.local_schedule = lambda self, epochs: 'all'",
+)  # fmt: skip
+
+TARGETS = (
+    "new.csv", "there.csv", "folder", "folder/x.csv", "there.csv/x", "link", "loop", "dangling", "full", "null", "-",
+)  # fmt: skip
+THERE = {
+    "there.csv": b"old", "folder/keep": b"", "link": b">there.csv", "loop": b">loop", "dangling": b">no/where",
+    "full": b">/dev/full", "null": b">/dev/null",
+}  # fmt: skip
+json_plan = ("--dry-run", "--format", "json", "--out", "runs")
+
+
+@st.composite
+def overrides(draw):
+    words = []
+    for _ in range(draw(st.integers(1, 3))):
+        key = draw(st.sampled_from(KEYS))
+        text = draw(st.one_of(st.sampled_from(ODD_YAML), odd_value.map(dump), odd_text)).strip("\n")
+        words += ["--set", f"{key}={text}"]
+    algo = draw(st.sampled_from(("fedhca2", "local", "fedrep", "fedprox")))
+    scenario = draw(st.sampled_from(("st_mt_1", "iid1_sdmt", "st_mt_1_unseen")))
+    return Case("override", ("bench", "--algos", algo, "--scenarios", scenario, *words, *json_plan))
+
+
+@st.composite
+def scenarios(draw):
+    tree = dict(SCENARIO)
+    if draw(st.booleans()):
+        clients = [SCENARIO["clients"][0], {**SCENARIO["clients"][1], "count": "$clients"}]
+        tree = {**SCENARIO, "parameters": PARAMETERS, "clients": clients}
+    text = encoded(draw(yaml_text(tree)))
+    show = ("show", "scenario", "s.yml") + (("--json",) if draw(st.booleans()) else ())
+    plan = ("bench", "--algos", "fedavg", "--scenarios", "s.yml", *json_plan)
+    return Case("scenario", draw(st.sampled_from((show, plan))), {"s.yml": text})
+
+
+@st.composite
+def grids(draw):
+    return Case("grid", ("bench", "grid.yml", *json_plan), {"grid.yml": encoded(draw(yaml_text(GRID)))})
+
+
+@st.composite
+def imports(draw):
+    argv = ("import-config", "public.yml", *draw(st.sampled_from(((), ("-o", "mine.yml"), ("--gpus", "0")))))
+    return Case("import", argv, {"public.yml": encoded(draw(yaml_text(PUBLIC)))})
+
+
+@st.composite
+def names(draw):
+    """An odd name of a client, a scenario's file, or a method."""
+    name = draw(odd_text)
+    what = draw(st.sampled_from(("client", "scenario", "method")))
+    if what == "method":
+        later = draw(st.sampled_from(LATER)).replace("{name}", ascii(draw(odd_text)))
+        registered = draw(st.sampled_from((name, "mine", 5, None)))
+        files = {"m.py": encoded(METHOD.format(name=ascii(registered), later=later))}
+        return Case("name", ("bench", "--algos", "./m.py", "--scenarios", "st_mt_1", *json_plan), files)
+    stem, tree = "s", json.loads(json.dumps(SCENARIO))
+    if what == "client":
+        tree["clients"][0]["id"] = name
+    else:
+        stem = name.replace("/", "").replace("\0", "").encode("utf-8", "replace").decode()[:60] or "."
+    argv = ("bench", "--algos", "fedavg", "--scenarios", f"{stem}.yml", *json_plan)
+    return Case("name", argv, {f"{stem}.yml": encoded(dump(tree))})
+
+
+@functools.cache
+def stored_config() -> dict:
+    from fmtlbench.config import resolve
+
+    return yaml.safe_load(resolve("fedavg", "st_mt_1").dump())
+
+
+@st.composite
+def stored_configs(draw):
+    """The config.yaml of a run that somebody sends."""
+    return Case("stored", ("predict", "run"), {"run/config.yaml": encoded(draw(yaml_text(stored_config())))})
+
+
+@st.composite
+def outputs(draw):
+    # Nothing but names in the case's own folder: what is named is written.
+    name = draw(st.sampled_from(TARGETS) | odd_text.filter(lambda text: "/" not in text))
+    what = draw(st.sampled_from((("published", "matfl_table1"), ("show", "scenario", "st_mt_1"))))
+    return Case("output", (*what, "-o", name), THERE)
+
+
+COMMANDS = {
+    "override": overrides(), "scenario": scenarios(), "grid": grids(), "import": imports(), "name": names(),
+    "stored": stored_configs(), "output": outputs(),
+}  # fmt: skip
+
+
+# -- what becomes of one -----------------------------------------------------------------------------------------------
+
+
+class TookTooLong(BaseException):
+    """Raised by an alarm; no `except Exception` on the way stops it."""
+
+
+@contextlib.contextmanager
+def alarm(seconds: float):
+    """Raise TookTooLong after so many seconds of work, or six times as many on the clock: machines are busy."""
+
+    def ring(number, frame):
+        raise TookTooLong
+
+    timers = {signal.SIGPROF: (signal.ITIMER_PROF, seconds), signal.SIGALRM: (signal.ITIMER_REAL, 6 * seconds)}
+    before = {number: signal.signal(number, ring) for number in timers}
+    for timer, most in timers.values():
+        signal.setitimer(timer, most)
+    try:
+        yield
+    finally:
+        for number, (timer, _) in timers.items():
+            signal.setitimer(timer, 0)
+            signal.signal(number, before[number])
+
+
+def run_command(case: Case, folder: Path, deadline: float = DEADLINE) -> tuple[str, str]:
+    """(outcome, what was said) of a case in this process, in an empty folder."""
+    from fmtlbench.cli import main
+
+    for name, content in case.files.items():
+        path = folder / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if content.startswith(b">"):
+                path.symlink_to(content[1:].decode())
+            else:
+                path.write_bytes(content)
+        except (OSError, ValueError):  # a name that no file system takes: then the file is missing
+            continue
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="replace") for _ in range(2))
+    here = Path.cwd()
+    os.chdir(folder)
+    try:
+        with alarm(deadline), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = main(list(case.argv))
+    except SystemExit as error:  # argparse's own complaints; from elsewhere it is a plug-in that got away
+        frames = traceback.extract_tb(error.__traceback__)
+        if "argparse" not in frames[-1].filename:
+            return "traceback", f"SystemExit({error.code}) at {frames[-1].filename}:{frames[-1].lineno}"
+        return "refused", f"argparse: {error.code}"
+    except TookTooLong:
+        return "hang", f"longer than {deadline} s"
+    except BaseException as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        return "traceback", f"{type(error).__name__}: {str(error)[:100]} at {frames[-1].filename}:{frames[-1].lineno}"
+    finally:
+        os.chdir(here)
+    texts = []
+    for stream in (out, err):
+        stream.flush()
+        texts.append(stream.buffer.getvalue().decode("utf-8", "replace"))
+    return judge(code, *texts)
+
+
+def judge(code: int, out: str, err: str) -> tuple[str, str]:
+    """Exit code and streams → outcome."""
+    if code == 0:
+        try:
+            runs = json.loads(out)["runs"]
+        except (ValueError, KeyError, TypeError):
+            return "ok", ""
+        for run in runs:
+            parts = Path(run["folder"]).parts
+            if len(parts) != 4 or parts[0] != "runs" or ".." in parts or not run["folder"].isprintable():
+                return "escaped", run["folder"]
+        return "ok", ""
+    lines = err.splitlines()
+    tidy = code in (1, 2) and len(lines) == 1 and err.startswith("fmtlbench: ") and len(err) < 2000
+    return ("refused" if tidy else "untidy"), f"{code}: {err[:300]!r}"

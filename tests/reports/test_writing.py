@@ -1,0 +1,247 @@
+"""What -o may name: a file is replaced in one step, links are followed, devices and FIFOs are written to."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+from made_runs import ST_MT_1, write_run
+
+from fmtlbench.cli import main
+from fmtlbench.errors import FmtlbenchError, UsageError
+from fmtlbench.files import check_folder, check_output, replace_file, write_json, write_output, write_output_text
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="devices, FIFOs and links as POSIX has them")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made")
+    for algorithm, seed in (("local", 0), ("local", 1), ("fedavg", 0), ("fedavg", 1)):
+        write_run(folder / "runs", algorithm=algorithm, seed=seed, clients=ST_MT_1, scenario="st_mt_1")
+    return folder / "runs"
+
+
+@pytest.fixture
+def full(tmp_path):
+    """A device that is always full; one of our own where we may make one, so that a mistake costs nothing."""
+    if not Path("/dev/full").is_char_device():
+        pytest.skip("no /dev/full here")
+    device = tmp_path / "full.png"
+    try:
+        os.mknod(device, stat.S_IFCHR | 0o666, os.makedev(1, 7))
+        device.open("wb").close()
+    except OSError:
+        device.unlink(missing_ok=True)
+        device.symlink_to("/dev/full")
+    return device
+
+
+def listed(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def kind(path):
+    return stat.S_IFMT(path.stat().st_mode)
+
+
+def read_in_background(fifo):
+    found = []
+    reader = threading.Thread(target=lambda: found.append(fifo.read_bytes()))
+    reader.start()
+    return reader, found
+
+
+# -- the writer --------------------------------------------------------------------------------------------------------
+
+
+def test_a_link_is_followed_and_stays(tmp_path):
+    (tmp_path / "deep").mkdir()
+    target, link, second = tmp_path / "deep" / "target", tmp_path / "link", tmp_path / "second"
+    target.write_text("old")
+    link.symlink_to("deep/target")
+    second.symlink_to("link")
+    write_output_text(second, "new")
+    assert target.read_text() == "new" and link.is_symlink() and second.is_symlink()
+    dangling = tmp_path / "dangling"
+    dangling.symlink_to("deep/later")
+    write_output_text(dangling, "made")
+    assert (tmp_path / "deep" / "later").read_text() == "made" and dangling.is_symlink()
+    assert sorted(path.name for path in (tmp_path / "deep").iterdir()) == ["later", "target"]
+
+
+def test_a_replaced_file_keeps_its_permissions_and_a_long_name_will_do(tmp_path):
+    file = tmp_path / ("n" * 255)
+    write_output_text(file, "old")
+    file.chmod(0o600)
+    write_output_text(file, "new")
+    assert file.read_text() == "new" and stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_a_file_that_may_not_be_written_stays(tmp_path, monkeypatch):
+    file = tmp_path / "a"
+    file.write_text("old")
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write everything
+    with pytest.raises(FmtlbenchError, match=r"could not write .*a: Permission denied") as caught:
+        write_output_text(file, "new")
+    assert not isinstance(caught.value, UsageError)
+    assert file.read_text() == "old" and listed(tmp_path) == ["a"]
+
+
+def test_a_full_disk_is_one_line_and_the_old_file_stays(tmp_path, full):
+    file = tmp_path / "a"
+    file.write_text("old")
+
+    def fill(temporary):
+        temporary.write_text("half")
+        with full.open("wb", buffering=0) as stream:
+            stream.write(b"x")
+
+    with pytest.raises(FmtlbenchError, match=r"could not write .*a: No space left on device"):
+        write_output(file, fill)
+    assert file.read_text() == "old" and listed(tmp_path) == ["a", "full.png"]
+
+
+def test_a_device_and_a_fifo_are_written_to(tmp_path, full):
+    before = kind(full)
+    with pytest.raises(FmtlbenchError, match="No space left on device"):
+        write_output_text(full, "text")
+    assert kind(full) == before == stat.S_IFCHR
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    reader, found = read_in_background(fifo)
+    replace_file(fifo, lambda temporary: temporary.write_bytes(b"\0bytes"))
+    reader.join(10)
+    assert found == [b"\0bytes"] and kind(fifo) == stat.S_IFIFO
+    assert listed(tmp_path) == ["fifo", "full.png"]
+
+
+@pytest.mark.skipif(not Path("/dev/fd").is_dir(), reason="no /dev/fd here")
+def test_an_open_file_is_gone_on_with(tmp_path):
+    file = tmp_path / "log"
+    with file.open("wb", buffering=0) as stream:
+        stream.write(b"first ")
+        inode = file.stat().st_ino
+        write_output_text(f"/dev/fd/{stream.fileno()}", "second ")
+        stream.write(b"third")
+    assert file.read_bytes() == b"first second third" and file.stat().st_ino == inode
+
+
+def test_a_dash_is_the_standard_output(tmp_path, capsysbinary, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_output("-", lambda temporary: temporary.write_bytes(b"\x89PNG"))
+    assert capsysbinary.readouterr().out == b"\x89PNG" and not listed(tmp_path)
+
+
+def test_wrong_kinds_are_told_in_one_line(tmp_path):
+    (tmp_path / "file").write_text("old")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "nothing").symlink_to("no/where")
+    for path, said in (
+        (tmp_path, "a folder, expected a file"),
+        (tmp_path / "no" / "x", "no folder"),
+        (tmp_path / "file" / "x", "no folder"),
+        (tmp_path / "loop", "symbolic links"),
+        (tmp_path / "nothing", "no folder .*no"),
+        (tmp_path / ("n" * 300), "too long"),
+        ("a\0b", "NUL"),
+    ):
+        with pytest.raises(FmtlbenchError, match=said) as caught:
+            check_output(path)
+        assert "\n" not in str(caught.value) and "\0" not in str(caught.value)
+    for path, said in (
+        (tmp_path / "file", "a file, expected a folder"),
+        (tmp_path / "file" / "x", "a file, expected a folder"),
+        (tmp_path / "nothing", "a link to nothing, expected a folder"),
+        ("-", "the standard output, expected a folder"),
+        ("a\0b", "NUL"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            check_folder(path)
+    assert check_folder(tmp_path / "new" / "deep") == tmp_path / "new" / "deep"
+    with pytest.raises(OSError, match="a folder, expected a file"):
+        write_json(tmp_path, {})
+
+
+# -- the commands ------------------------------------------------------------------------------------------------------
+
+
+FILES = [
+    ["export", "RUNS"], ["export", "RUNS", "--format", "json"], ["leaderboard", "RUNS"], ["cost", "RUNS"],
+    ["stability", "RUNS"], ["published", "fedhca2_table1_st_mt_1"],
+    ["compare", "RUNS", "--published", "fedhca2_table1_st_mt_1"], ["cost", "RUNS", "--format", "json"],
+]  # fmt: skip
+FIGURES = [
+    ["plot", "pvalues", "RUNS"], ["data", "show", "synth-nyud", "--count", "1", "--size", "32", "32"],
+    ["show", "scenario", "st_mt_1"],
+]  # fmt: skip
+
+
+def call(command, runs, output, capsys):
+    code = main([str(runs) if word == "RUNS" else word for word in command] + ["-o", str(output)])
+    return code, *capsys.readouterr()
+
+
+@pytest.mark.parametrize("command", [*FILES, *FIGURES], ids=" ".join)
+def test_every_command_writes_through_it(command, runs, tmp_path, full, capsys):
+    target, link = tmp_path / "target.png", tmp_path / "link.png"
+    target.write_text("old")
+    link.symlink_to("target.png")
+    code, _, err = call(command, runs, link, capsys)
+    assert code == 0, err
+    assert link.is_symlink() and target.read_bytes() != b"old"
+
+    code, _, err = call(command, runs, full, capsys)
+    assert code == 1 and err.endswith(f"could not write {full}: No space left on device\n"), err
+    assert kind(full) == stat.S_IFCHR
+
+    fifo = tmp_path / "fifo.png"
+    os.mkfifo(fifo)
+    reader, found = read_in_background(fifo)
+    assert call(command, runs, fifo, capsys)[0] == 0
+    reader.join(10)
+    assert found == [target.read_bytes()] and kind(fifo) == stat.S_IFIFO
+
+    (tmp_path / "folder.png").mkdir()
+    code, _, err = call(command, runs, tmp_path / "folder.png", capsys)
+    assert code == 2 and "a folder, expected a file" in err and len(err.splitlines()) == 1
+    assert listed(tmp_path) == ["fifo.png", "folder.png", "full.png", "link.png", "target.png"]
+
+
+@pytest.mark.parametrize("command", FILES, ids=" ".join)
+def test_a_dash_is_no_file(command, runs, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    plain = main([str(runs) if word == "RUNS" else word for word in command]), *capsys.readouterr()
+    assert call(command, runs, "-", capsys) == plain and not listed(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["stats", "RUNS", "-o"],
+        ["leaderboard", "RUNS", "--format", "html", "-o"],
+        ["evaluate", "--task", "depth", "--dataset", "nyud", "--pred", "x", "--gt", "y", "-o"],
+        ["predict", "RUNS", "-o"],
+        ["pretrain", "--backbone", "swin_nano", "-o"],
+        ["run", "--algo", "local", "--scenario", "st_mt_1", "--out"],
+        ["bench", "--algos", "local", "--scenarios", "st_mt_1", "--out"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_file_where_a_folder_belongs(command, runs, tmp_path, capsys):
+    file = tmp_path / "file"
+    file.write_text("old")
+    code = main([str(runs) if word == "RUNS" else word for word in command] + [str(file)])
+    out, err = capsys.readouterr()
+    assert code == 2 and out == "" and len(err.splitlines()) == 1
+    assert f"{file}: a file, expected a folder" in err and file.read_text() == "old"
+
+
+def test_a_figure_on_a_stream_needs_an_ending(runs, capsys):
+    for output in ("-", "/dev/null"):
+        code, out, err = call(["plot", "pvalues", "RUNS"], runs, output, capsys)
+        assert code == 2 and out == "" and f"-o {output}: expected a name ending in .pdf, .png, .svg" in err
+    assert not Path("/dev/null.pdf").exists()

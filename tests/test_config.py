@@ -31,7 +31,7 @@ def complaint(*assignments, **given):
 
 def test_an_override_beats_the_preset_and_leaves_its_neighbours():
     plain, changed = configure(), configure("train.lr=0.5", "data.size.nyud=[32, 64]")
-    assert (plain.train.lr, changed.train.lr) == (0.004, 0.5)
+    assert (plain.train.lr, changed.train.lr) == (0.02, 0.5)
     assert changed.train.batch_size == plain.train.batch_size == 16
     assert changed.data.size == {"pascal": (64, 64), "nyud": (32, 64)}
     assert changed.train.betas == (0.9, 0.95)  # the preset's, not the default 0.999
@@ -206,7 +206,7 @@ def test_numpy_numbers_are_numbers():
         (["train.lr=1"], ["train.lr=1.0"]),
         (["train.lr=2", "train.batch_size=4"], ["train.batch_size=4", "train.lr=2"]),
         (["data.size={pascal: [32, 32], nyud: [64, 64]}"], ["data.size={nyud: [64, 64], pascal: [32, 32]}"]),
-        ([], ["train.lr=4e-3"]),  # writing the preset's own value
+        ([], ["train.lr=2e-2"]),  # writing the preset's own value
         ([], ["algo.weighting=equal"]),  # writing the default
         ([], ["checkpoint_every=5"]),
         ([], ["scenario.description=other words", "scenario.paper=none"]),

@@ -118,7 +118,7 @@ def test_a_section_the_preset_leaves_out_takes_overrides():
 
 def test_presets_differ_in_what_they_say():
     assert configure(preset="paper").model.backbone == "swin_tiny"
-    assert configure(preset="nano").model.backbone == "swin_nano"
+    assert configure(preset="nano").model.backbone == "resnet_nano"
 
 
 def test_the_warm_up_is_counted_in_rounds_or_in_epochs_of_all_datasets_or_each():
@@ -453,7 +453,7 @@ def test_unknown_names_suggest():
     ("assignments", "start", "parts"),
     [
         (["model.backbone=swin_t"], "--set model.backbone=swin_t: model.backbone: ", ["no backbone", "'swin_tiny'"]),
-        (["model.architecture=matfl"], "", ["nano.yml", "model.backbone", "dilated maps", "resnet18"]),
+        (["model.architecture=matfl", "model.backbone=swin_nano"], "", ["model.backbone", "dilated maps", "resnet18"]),
         (["data.size.nyud=[64, 40]"], "--set data.size.nyud=[64, 40]: ", ["data.size.nyud", "multiples of 32"]),
         (["data.train_samples.pascal=4"], "", ["st_mt_1.yml:5: clients: 5 pascal clients, but only 4 images"]),
         (["scenario.clients.5.count=500"], "--set scenario.clients.5.count=500: clients.5.count: ", ["only 400"]),

@@ -13,7 +13,7 @@ from .config import resolve
 from .cost.energy import choose_energy
 from .errors import FmtlbenchError, UsageError
 from .progress import Quiet
-from .result import RunResult
+from .runs.result import RunResult
 
 if TYPE_CHECKING:
     import torch

@@ -25,7 +25,7 @@ from .scenarios import Parameters, Scenario, check_images, check_scenario, read_
 from .schema import build, build_mapping, limits, locate, plain
 from .setting import Setting, digest, identity
 from .tasks import TASKS
-from .yamlfile import dump_yaml, load_yaml, parse_scalar
+from .yamlfile import dump_yaml, parse_scalar
 
 # Raised whenever a change of the engine moves a number that an unchanged config gives.
 NUMERICS_VERSION = 2
@@ -181,10 +181,9 @@ class RunConfig:
     numerics: int = NUMERICS_VERSION
 
     @classmethod
-    def from_file(cls, path: Path) -> RunConfig:
-        """Read back what `dump` wrote."""
-        data, origins = load_yaml(path)
-        return build(cls, data, origins)._with_exchange()
+    def from_tree(cls, tree: Any, origins: Mapping[str, str]) -> RunConfig:
+        """Read back what `dump` wrote, as YAML gives it; `origins` says on which line each value stands."""
+        return build(cls, tree, origins)._with_exchange()
 
     def dump(self) -> str:
         """The whole config as YAML, every default written out."""

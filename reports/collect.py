@@ -16,10 +16,12 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..bench.absent import FAILED, SUFFIX, Absence
 from ..errors import UsageError
+from ..runs.absence import FAILED, Absence, absent_folder, read_absence
+from ..runs.find import located
+from ..runs.folder import DamagedRun, RunFolder
 from .labels import Labels, client_groups, counted
-from .runs import OF_SCORE, DamagedRun, Problem, RunRecord, check, everybody, located, read_json
+from .runs import OF_SCORE, Problem, RunRecord, check, everybody
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,18 +97,18 @@ def _collect(paths: Iterable[str | Path]) -> Collection:
     absent = _absent(files, problems)
     for folder, name in folders:
         try:
-            summary = read_json(folder / "summary.json")
+            summary = RunFolder(folder).summary()
             if summary is None:
                 if folder not in absent:
-                    problems.append(Problem(folder, "not finished (no summary.json)"))
+                    problems.append(Problem(folder, "not finished"))
                 continue
             absent.pop(folder, None)
-            check(summary)
+            check(folder, summary)
             record = RunRecord(folder, name, summary, data_key=_data_key(summary))
             record.setting = summary.get("setting") or _older_setting(record)
             record.version = _version(record)
         except DamagedRun as error:
-            problems.append(Problem(folder, str(error)))
+            problems.append(Problem(folder, error.reason))
             continue
         runs.append(record)
     problems += [Problem(f, f"failed: {a.reason}", absence=True) for f, a in absent.items() if a.why == FAILED]
@@ -131,11 +133,11 @@ def _absent(files: Iterable[Path], problems: list[str]) -> dict[Path, Absence]:
     """The folder that a run would have had, or a name like it → why there is none."""
     found = {}
     for file in files:
-        folder = file.with_name(file.name.removesuffix(SUFFIX))
+        folder = absent_folder(file)
         try:
-            found[folder] = Absence.from_json(read_json(file) or {})
-        except (DamagedRun, KeyError, TypeError) as error:
-            problems.append(Problem(folder, f"{file.name} is no note of an absent run: {error}"))
+            found[folder] = read_absence(file)
+        except DamagedRun as error:
+            problems.append(Problem(folder, error.reason))
     return found
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..bench.absent import REFUSED, Absence
 from ..errors import UsageError, unknown
+from ..runs.absence import REFUSED, Absence
 from ..tasks import TASKS
 from .collect import Collection, RunRecord
 from .delta import Delta, Score, Scores

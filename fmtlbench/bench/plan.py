@@ -10,9 +10,9 @@ from typing import Any
 
 from ..config import RunConfig, resolve, resolve_options, resolve_setting
 from ..errors import RefusedError, UsageError
+from ..runs.absence import REFUSED, Absence, refused_file
+from ..runs.store import RunStore, StoreError
 from ..schema import plain
-from ..store import RunStore, StoreError
-from .absent import REFUSED, Absence, refused_file
 from .grid import Grid, Variant, label_of
 
 BASELINE = "local"  # every report compares with it
@@ -42,7 +42,7 @@ class PlannedRun:
 
     def finished(self) -> bool:
         """Whether the folder holds a result by now."""
-        return (self.store.folder / "summary.json").exists()
+        return self.store.files.is_finished()
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,11 +189,11 @@ def _resolve(
 def _planned(variant: Variant, scenario: str, config: RunConfig, overrides: Mapping[str, Any], out: Path) -> PlannedRun:
     store = RunStore(out, config)
     state, rounds = "new", 0
-    if (store.folder / "summary.json").exists():
+    if store.files.is_finished():
         state, rounds = "done", config.federation.rounds
     else:
         try:
-            rounds = len(store.rows())
+            rounds = len(store.rounds())
         except StoreError:  # the run will say so itself, with what to do
             state = "resume"
     if rounds and state == "new":

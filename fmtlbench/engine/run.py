@@ -18,11 +18,11 @@ from ..cost.meter import RunMeter
 from ..data.open import open_datasets
 from ..data.views import client_data
 from ..errors import FmtlbenchError
-from ..manifest import session, versions
 from ..models.weights import check_weights, weights_identity
 from ..progress import Quiet
-from ..result import RunResult
-from ..store import RunStore, StoreError
+from ..runs.result import RunResult
+from ..runs.session import session, versions
+from ..runs.store import RunStore, StoreError
 from .checkpoint import DamagedCheckpoint, available, load_checkpoint, save_checkpoint
 from .client import Client
 from .federation import Federation
@@ -57,7 +57,7 @@ def _run(
     done = _resume(store, federation, progress)
     fingerprints = {f"{domain}/{split}": d.fingerprint for (domain, split), d in datasets.items()}
     _write_manifest(store, device, done, fingerprints, progress)
-    meter.begin(store.rows("timing.jsonl"))
+    meter.begin(store.timing())
     progress.begin(config.federation.rounds, done, sum(c.steps_per_round for c in federation.clients))
     try:
         told: set[str] = set()
@@ -153,7 +153,7 @@ def _one_round(store: RunStore, federation: Federation, index: int, progress: Qu
 def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str], meter: RunMeter) -> RunResult:
     """summary.json holds what the config decides, cost.json what it took."""
     tail = meter.tail()  # what follows is reckoning, not the run's
-    config, rows = store.config, store.rows()
+    config, rows = store.config, store.rounds()
     scores, before = rows[-1]["scores"], rows[-1].get("scores_before", [])
     clients = {client.party.id: client for client in (*federation.clients, *federation.unseen)}
     trivial: dict[tuple, float | None] = {}
@@ -204,7 +204,7 @@ def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str
     }  # fmt: skip
     sizes = {"parameters": parameters_of(federation.clients), "flops": flops_of(federation.clients)}
     traffic = summary["bytes_up"], summary["bytes_down"]
-    bill = make_bill(store.rows("timing.jsonl"), store.repeated(), tail, *traffic)
+    bill = make_bill(store.timing(), store.repeated(), tail, *traffic)
     store.write_summary(summary, {**bill, **sizes})
     return RunResult(store.folder, summary, reused=False)
 

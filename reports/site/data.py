@@ -24,13 +24,18 @@ class _Remembering(RunRecord):
     """Several figures and tables of a page read the same rows."""
 
     @cached_property
-    def _read(self) -> dict[str, list[dict[str, Any]]]:
-        return {}
+    def _rounds(self) -> list[dict[str, Any]]:
+        return super().rounds()
 
-    def rows(self, name: str = "metrics.jsonl") -> list[dict[str, Any]]:
-        if name not in self._read:
-            self._read[name] = super().rows(name)
-        return self._read[name]
+    @cached_property
+    def _timing(self) -> list[dict[str, Any]]:
+        return super().timing()
+
+    def rounds(self) -> list[dict[str, Any]]:
+        return self._rounds
+
+    def timing(self) -> list[dict[str, Any]]:
+        return self._timing
 
 
 @dataclass

@@ -6,9 +6,10 @@ import json
 
 import pytest
 
-from fmtlbench.bench.absent import note_plan, refused_file
+from fmtlbench.bench.absent import note_plan
 from fmtlbench.config import resolve
 from fmtlbench.reports.collect import collect
+from fmtlbench.runs.absence import refused_file
 
 HALF = {"federation.participation": 0.5}  # local training refuses it
 
@@ -94,12 +95,12 @@ def test_an_interrupted_run_has_not_failed(bench):
 
 
 def test_a_note_that_cannot_be_written_does_not_stop_the_bench(bench, monkeypatch):
-    from fmtlbench.bench import absent
+    from fmtlbench.runs import absence
 
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(absent, "write_json", full)
+    monkeypatch.setattr(absence, "write_json", full)
     outcome = bench.work(bench.plan("fedavg,fedper", with_local=False), {"fedavg": "fail"}, retries=0)
     assert (outcome.count("failed"), outcome.count("ran")) == (1, 1)
 

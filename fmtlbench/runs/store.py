@@ -1,9 +1,4 @@
-"""A run is a folder that can be resumed, and read without the code. The only writer below the output folder.
-
-config.yaml and manifest.json come first, then metrics.jsonl (one line per round; numbers only, so the same config gives
-the same bytes) and timing.jsonl (one line per round; what it took), the checkpoint folder, and summary.json, whose
-existence means "finished".
-"""
+"""Writing a run folder, so that a run can be resumed after a kill at any moment."""
 
 from __future__ import annotations
 
@@ -14,11 +9,15 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .config import RunConfig
-from .errors import FmtlbenchError
-from .files import write_json, write_text
+from ..errors import FmtlbenchError
+from ..files import write_json, write_text
+from . import layout
+from .folder import DamagedRun, RunFolder
+
+if TYPE_CHECKING:
+    from ..config import RunConfig
 
 try:
     import fcntl
@@ -36,7 +35,8 @@ class RunStore:
     def __init__(self, out: Path, config: RunConfig) -> None:
         self.config, self.out = config, Path(out)
         self.folder = self.out / config.folder()
-        self.checkpoints = self.folder / "checkpoint"
+        self.files = RunFolder(self.folder)
+        self.checkpoints = self.files.checkpoints
         self._lock = None
 
     def check(self) -> None:
@@ -49,15 +49,15 @@ class RunStore:
         """Create the folder, keep other processes out of it, and write the config."""
         with self.writing("create the run folder"):
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock = (self.folder / ".lock").open("w")
+            self._lock = self.files.lock.open("w")
         try:
             self._take_lock()
             with self.writing("write the config"):
                 if fresh:
                     self._clear()
                 self.checkpoints.mkdir(exist_ok=True)
-                if not (self.folder / "config.yaml").exists():
-                    write_text(self.folder / "config.yaml", self.config.dump())
+                if not self.files.has_config():
+                    write_text(self.folder / layout.CONFIG, self.config.dump())
             yield self
         finally:
             self._lock.close()
@@ -71,11 +71,11 @@ class RunStore:
             raise StoreError(f"{self.folder}: another process is working on this run") from None
 
     def _clear(self) -> None:
-        """--fresh: what the run left goes, summary first, so that no moment shows a finished run without its rows."""
-        rows = ("metrics.jsonl", "timing.jsonl", "repeated.jsonl")
-        for name in ("summary.json", "cost.json", *rows, "manifest.json", "config.yaml"):
+        """--fresh: what the run left goes."""
+        for name in layout.FILES:
             (self.folder / name).unlink(missing_ok=True)
-        for path in [self.folder / "checkpoint", self.folder / "figures", *self.folder.glob("predictions*")]:
+        folders = [layout.CHECKPOINTS, layout.FIGURES]
+        for path in [*(self.folder / name for name in folders), *self.folder.glob(f"{layout.PREDICTIONS}*")]:
             shutil.rmtree(path, ignore_errors=True)
 
     @contextmanager
@@ -91,88 +91,91 @@ class RunStore:
                 f"{hint} run the same command again to go on"
             ) from None
 
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Add to what is damaged how the run can be had all the same."""
+        try:
+            yield
+        except DamagedRun as error:
+            raise StoreError(f"{error}; --fresh starts the run over") from None
+
     # -- finished runs -----------------------------------------------------------------------------------------------
 
     def summary(self) -> dict[str, Any] | None:
-        """What a finished run says of itself, or None."""
-        return read_json(self.folder / "summary.json")
+        """Read what a finished run found; None: it is not finished."""
+        with self.reading():
+            return self.files.summary()
 
     def write_summary(self, summary: dict[str, Any], cost: dict[str, Any]) -> None:
         with self.writing("write the summary"):
-            write_json(self.folder / "cost.json", cost)
-            write_json(self.folder / "summary.json", summary)
+            write_json(self.folder / layout.COST, cost)
+            write_json(self.folder / layout.SUMMARY, summary)
 
     # -- rows --------------------------------------------------------------------------------------------------------
 
     def append(self, metrics: dict[str, Any], timing: dict[str, Any]) -> None:
-        """One line each to metrics.jsonl and timing.jsonl, on disk when this returns."""
+        """Add a line each about the round and what it took, on disk when this returns."""
         with self.writing("append a round"):
-            for name, row in (("timing.jsonl", timing), ("metrics.jsonl", metrics)):
+            for name, row in ((layout.TIMING, timing), (layout.ROUNDS, metrics)):
                 with (self.folder / name).open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(row, allow_nan=False) + "\n")
+                    file.write(_lines([row]))
                     file.flush()
                     os.fsync(file.fileno())
 
-    def rows(self, name: str = "metrics.jsonl") -> list[dict[str, Any]]:
-        """The complete lines of a file; a last line cut short by a kill is not one."""
-        path = self.folder / name
-        if not path.exists():
-            return []
-        try:
-            lines = path.read_text(encoding="utf-8").split("\n")[:-1]
-            return [json.loads(line) for line in lines]
-        except ValueError as error:
-            raise StoreError(f"{path} is damaged: {error}; --fresh starts the run over") from None
+    def rounds(self) -> list[dict[str, Any]]:
+        """Read what every round found."""
+        with self.reading():
+            return self.files.rounds()
+
+    def timing(self) -> list[dict[str, Any]]:
+        """Read what every round took."""
+        with self.reading():
+            return self.files.timing()
 
     def keep_rounds(self, done: int) -> None:
         """Forget rows of rounds after the first `done`: they will be made again, identically. What they took stays."""
         with self.writing("trim the rows"):
-            sizes = {row["round"]: {key: row[key] for key in ("bytes_up", "bytes_down")} for row in self.rows()}
-            lost = [row for row in self.rows("timing.jsonl") if row["round"] > done]
+            rounds, timing = self.rounds(), self.timing()
+            sizes = {row["round"]: {key: row[key] for key in ("bytes_up", "bytes_down")} for row in rounds}
+            lost = [row for row in timing if row["round"] > done]
             self.set_aside([{**row, **sizes.get(row["round"], {})} for row in lost])
-            for name in ("metrics.jsonl", "timing.jsonl"):
-                kept = [row for row in self.rows(name) if row["round"] <= done]
-                text = "".join(json.dumps(row, allow_nan=False) + "\n" for row in kept)
+            for name, rows in ((layout.ROUNDS, rounds), (layout.TIMING, timing)):
+                text = _lines([row for row in rows if row["round"] <= done])
                 path = self.folder / name
                 if path.exists() and path.read_text(encoding="utf-8") != text:
                     write_text(path, text)
 
     def set_aside(self, rows: list[dict[str, Any]]) -> None:
-        """Keep the timing rows of rounds that are made again in repeated.jsonl, each once."""
+        """Keep the timing rows of rounds that are made again, each once."""
         known = self.repeated()
         seen = {_identity(row) for row in known}
         new = [row for row in rows if _identity(row) not in seen]
         if new:
-            text = "".join(json.dumps(row, allow_nan=False) + "\n" for row in [*known, *new])
-            write_text(self.folder / "repeated.jsonl", text)
+            write_text(self.folder / layout.REPEATED, _lines([*known, *new]))
 
     def repeated(self) -> list[dict[str, Any]]:
-        """What was set aside; a damaged file is no reason to stop, it only says what was spent."""
+        """Read what was set aside; a damaged file is no reason to stop, it only says what was spent."""
         try:
-            return self.rows("repeated.jsonl")
-        except StoreError:
+            return self.files.repeated()
+        except DamagedRun:
             return []
 
     # -- manifest ----------------------------------------------------------------------------------------------------
 
     def manifest(self) -> dict[str, Any] | None:
-        return read_json(self.folder / "manifest.json")
+        """Read where the numbers came from."""
+        with self.reading():
+            return self.files.manifest()
 
     def write_manifest(self, manifest: dict[str, Any]) -> None:
         with self.writing("write the manifest"):
-            write_json(self.folder / "manifest.json", manifest)
+            write_json(self.folder / layout.MANIFEST, manifest)
+
+
+def _lines(rows: list[dict[str, Any]]) -> str:
+    return "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows)
 
 
 def _identity(row: dict[str, Any]) -> tuple:
-    """Of a timing row: a round can be cut off in several sessions, and after its row was written."""
+    """Return the key of a timing row (session, round, unfinished): a round can be cut off in several sessions."""
     return row.get("session"), row["round"], row.get("unfinished", False)
-
-
-def read_json(path: Path) -> dict[str, Any] | None:
-    """A JSON file's content; None if there is none; one line if it is damaged."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (OSError, ValueError) as error:
-        raise StoreError(f"{path} cannot be read: {error}; --fresh starts the run over") from None

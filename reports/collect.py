@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UsageError
 from ..runs.absence import FAILED, Absence, absent_folder, read_absence
 from ..runs.find import located
-from ..runs.folder import DamagedRun, RunFolder
+from ..runs.folder import DamagedRun, RunFolder, everybody
 from .labels import Labels, client_groups, counted
-from .runs import OF_SCORE, Problem, RunRecord, check, everybody
+from .runs import Problem, RunRecord
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,6 +34,7 @@ COLUMNS = (
     "unit", "higher_is_better", "primary", "trivial",
 )  # fmt: skip
 _OF_RUN = COLUMNS[:14]
+_OF_SCORE = ("client", "split", "task", "metric", "primary", "value")  # what every score has
 
 
 @dataclass
@@ -73,10 +74,16 @@ def find_runs(paths: Iterable[str | Path] = ("runs",)) -> list[Path]:
     return [folder for folder, _ in located(paths)[0]]
 
 
-def collect(paths: Iterable[str | Path] = ("runs",)) -> Collection:
-    """Read the finished runs; unfinished and damaged ones become `problems`."""
+def collect(paths: Iterable[str | Path] = ("runs",), reading: Iterable[str] = ()) -> Collection:
+    """Read the finished runs; unfinished and damaged ones become `problems`.
+
+    Args:
+        paths: Run folders, or folders that hold runs at any depth.
+        reading: What the report will read beside the summaries ("rounds", "timing", "cost", "manifest"): a run where
+            one of them is damaged is left out too. They are not looked at otherwise: most tables need none of them.
+    """
     with _no_garbage():
-        return _collect(paths)
+        return _collect(paths, tuple(reading))
 
 
 @contextmanager
@@ -91,7 +98,7 @@ def _no_garbage() -> Iterator[None]:
             gc.enable()
 
 
-def _collect(paths: Iterable[str | Path]) -> Collection:
+def _collect(paths: Iterable[str | Path], reading: tuple[str, ...]) -> Collection:
     runs, problems = [], []
     folders, files = located(paths)
     absent = _absent(files, problems)
@@ -103,10 +110,11 @@ def _collect(paths: Iterable[str | Path]) -> Collection:
                     problems.append(Problem(folder, "not finished"))
                 continue
             absent.pop(folder, None)
-            check(folder, summary)
             record = RunRecord(folder, name, summary, data_key=_data_key(summary))
             record.setting = summary.get("setting") or _older_setting(record)
             record.version = _version(record)
+            for name in reading:
+                getattr(record.files, name)()
         except DamagedRun as error:
             problems.append(Problem(folder, error.reason))
             continue
@@ -214,7 +222,7 @@ def _frame(runs: list[RunRecord]) -> pd.DataFrame:
             of_run[name].append(value)
         counts.append(len(scores))
         dataset = {c["id"]: c["dataset"] for c in everybody(s)}
-        for name, values in zip(OF_SCORE, zip(*map(itemgetter(*OF_SCORE), scores))):
+        for name, values in zip(_OF_SCORE, zip(*map(itemgetter(*_OF_SCORE), scores))):
             columns[name] += values
         columns["group"] += [run.groups[client] for client in columns["client"][len(columns["group"]) :]]
         columns["dataset"] += [dataset[client] for client in columns["client"][len(columns["dataset"]) :]]

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ..config import RunConfig, resolve, resolve_options, resolve_setting
-from ..errors import RefusedError, UsageError
+from ..errors import FmtlbenchError, RefusedError, UsageError
 from ..runs.absence import REFUSED, Absence, refused_file
-from ..runs.store import RunStore, StoreError
+from ..runs.store import RunStore
 from ..schema import plain
 from .grid import Grid, Variant, label_of
 
@@ -189,13 +189,11 @@ def _resolve(
 def _planned(variant: Variant, scenario: str, config: RunConfig, overrides: Mapping[str, Any], out: Path) -> PlannedRun:
     store = RunStore(out, config)
     state, rounds = "new", 0
-    if store.files.is_finished():
-        state, rounds = "done", config.federation.rounds
-    else:
-        try:
-            rounds = len(store.rounds())
-        except StoreError:  # the run will say so itself, with what to do
+    try:
+        if store.summary() is not None:
+            state, rounds = "done", config.federation.rounds
+        elif rounds := len(store.rounds()):
             state = "resume"
-    if rounds and state == "new":
+    except FmtlbenchError:  # damaged: the run will say so itself, with what to do
         state = "resume"
     return PlannedRun(variant.label, variant.algo, scenario, config, dict(overrides), store, state, rounds)

@@ -17,7 +17,8 @@ from ..files import write_json
 from ..predictions.panel import PanelRow
 from ..predictions.write import ABOUT, replaced_folder, write_prediction
 from ..progress import Quiet
-from ..runs.folder import RunFolder, read_record
+from ..runs.folder import RunFolder, read_record, stamped
+from ..runs.records import Predictions
 from ..setting import is_below
 from .stored import StoredRun, seen
 
@@ -37,7 +38,7 @@ def predict_run(folder: Path, data_root: Path | None, device: torch.device, prog
 
 
 def _is_complete(run: StoredRun, folder: Path) -> bool:
-    about = read_record(folder / ABOUT) or {}
+    about = read_record(folder / ABOUT, Predictions) or {}
     return about.get("complete") is True and (about.get("run"), about.get("round")) == (run.name, run.done)
 
 
@@ -63,7 +64,7 @@ def save_predictions(
                     write_prediction(partial / party.id / task, task, prediction.image, value, names)
                 run.progress.preparing(f"predictions of {party.id}", count, len(places[party.id]))
             about["clients"][party.id] = {"tasks": list(wanted), "images": len(places[party.id])}
-        write_json(partial / ABOUT, about)
+        write_json(partial / ABOUT, stamped(about))
     return folder
 
 

@@ -205,8 +205,7 @@ def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str
     sizes = {"parameters": parameters_of(federation.clients), "flops": flops_of(federation.clients)}
     traffic = summary["bytes_up"], summary["bytes_down"]
     bill = make_bill(store.timing(), store.repeated(), tail, *traffic)
-    store.write_summary(summary, {**bill, **sizes})
-    return RunResult(store.folder, summary, reused=False)
+    return RunResult(store.folder, store.write_summary(summary, {**bill, **sizes}), reused=False)
 
 
 def _about(clients: list[Client]) -> list[dict[str, Any]]:

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..files import write_json
-from .folder import DamagedRun, read_record
+from .folder import DamagedRun, read_record, stamped
 from .layout import ABSENT
+from .records import AbsenceRecord
 
 if TYPE_CHECKING:
     from ..setting import Setting
@@ -70,26 +71,17 @@ def absent_folder(file: Path) -> Path:
 
 def read_absence(file: Path) -> Absence:
     """Read back; keys of a later version are left alone."""
-    record = read_record(file) or {}
-    try:
-        return _absence(record)
-    except (KeyError, TypeError) as error:
-        raise DamagedRun(file.parent, f"{file.name} is no note of an absent run: {error}") from None
-
-
-def _absence(record: Mapping[str, Any]) -> Absence:
-    values = {f.name: record[f.name] for f in dataclasses.fields(Absence)}
-    texts = [values[f.name] for f in dataclasses.fields(Absence) if f.type == "str"]
-    if values["why"] not in (REFUSED, FAILED) or not all(isinstance(text, str) for text in texts):
-        raise TypeError(f"{texts}")
-    if not isinstance(values["options"], dict):
-        raise TypeError(f"options {values['options']!r}")
-    return Absence(**values)
+    record = read_record(file, AbsenceRecord)
+    if record is None:
+        raise DamagedRun(file.parent, f"{file.name} is not there any more")
+    if record["why"] not in (REFUSED, FAILED):
+        raise DamagedRun(file.parent, f"{file.name}: why: expected {REFUSED} or {FAILED}, got {record['why']!r}")
+    return Absence(**{field.name: record[field.name] for field in dataclasses.fields(Absence)})
 
 
 def write_absence(file: Path, absence: Absence) -> None:
     """Write the file unless it says the same already."""
-    record = dataclasses.asdict(absence)
+    record = stamped(dataclasses.asdict(absence))
     with contextlib.suppress(OSError, ValueError):
         if json.loads(file.read_bytes()) == record:
             return

@@ -6,7 +6,7 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from ..errors import FmtlbenchError
 from ..files import write_json, write_text
 from . import layout
-from .folder import DamagedRun, RunFolder
+from .folder import DamagedRun, NewerFormat, RunFolder, stamped
+from .records import FORMAT, Cost, Manifest, RoundRow, Summary, TimingRow
 
 if TYPE_CHECKING:
     from ..config import RunConfig
@@ -57,7 +58,7 @@ class RunStore:
                     self._clear()
                 self.checkpoints.mkdir(exist_ok=True)
                 if not self.files.has_config():
-                    write_text(self.folder / layout.CONFIG, self.config.dump())
+                    write_text(self.folder / layout.CONFIG, f"format: {FORMAT}\n{self.config.dump()}")
             yield self
         finally:
             self._lock.close()
@@ -96,46 +97,57 @@ class RunStore:
         """Add to what is damaged how the run can be had all the same."""
         try:
             yield
+        except NewerFormat:
+            raise
         except DamagedRun as error:
             raise StoreError(f"{error}; --fresh starts the run over") from None
 
     # -- finished runs -----------------------------------------------------------------------------------------------
 
-    def summary(self) -> dict[str, Any] | None:
+    def summary(self) -> Summary | None:
         """Read what a finished run found; None: it is not finished."""
         with self.reading():
             return self.files.summary()
 
-    def write_summary(self, summary: dict[str, Any], cost: dict[str, Any]) -> None:
+    def write_summary(self, summary: Summary, cost: Cost) -> Summary:
+        """Write both, the summary last, and return it as it is read back."""
+        summary = stamped(summary)
         with self.writing("write the summary"):
-            write_json(self.folder / layout.COST, cost)
+            write_json(self.folder / layout.COST, stamped(cost))
             write_json(self.folder / layout.SUMMARY, summary)
+        return summary
 
     # -- rows --------------------------------------------------------------------------------------------------------
 
-    def append(self, metrics: dict[str, Any], timing: dict[str, Any]) -> None:
+    def append(self, metrics: RoundRow, timing: TimingRow) -> None:
         """Add a line each about the round and what it took, on disk when this returns."""
         with self.writing("append a round"):
             for name, row in ((layout.TIMING, timing), (layout.ROUNDS, metrics)):
                 with (self.folder / name).open("a", encoding="utf-8") as file:
-                    file.write(_lines([row]))
+                    file.write(_lines([stamped(row)]))
                     file.flush()
                     os.fsync(file.fileno())
 
-    def rounds(self) -> list[dict[str, Any]]:
+    def rounds(self) -> list[RoundRow]:
         """Read what every round found."""
         with self.reading():
             return self.files.rounds()
 
-    def timing(self) -> list[dict[str, Any]]:
+    def timing(self) -> list[TimingRow]:
         """Read what every round took."""
         with self.reading():
             return self.files.timing()
 
     def keep_rounds(self, done: int) -> None:
-        """Forget rows of rounds after the first `done`: they will be made again, identically. What they took stays."""
+        """Forget rows of rounds after the first `done`: they will be made again, identically. What they took stays.
+
+        Raises:
+            StoreError: One of the first `done` rounds has no row, or two; nothing was touched.
+        """
+        rounds, timing = self.rounds(), self.timing()
+        for name, rows in ((layout.ROUNDS, rounds), (layout.TIMING, timing)):
+            self._check_complete(name, [row["round"] for row in rows if row["round"] <= done], done)
         with self.writing("trim the rows"):
-            rounds, timing = self.rounds(), self.timing()
             sizes = {row["round"]: {key: row[key] for key in ("bytes_up", "bytes_down")} for row in rounds}
             lost = [row for row in timing if row["round"] > done]
             self.set_aside([{**row, **sizes.get(row["round"], {})} for row in lost])
@@ -145,15 +157,22 @@ class RunStore:
                 if path.exists() and path.read_text(encoding="utf-8") != text:
                     write_text(path, text)
 
-    def set_aside(self, rows: list[dict[str, Any]]) -> None:
+    def _check_complete(self, name: str, there: list[int], done: int) -> None:
+        if there != list(range(1, done + 1)):
+            raise StoreError(
+                f"{self.folder / name} has rows of {len(there)} rounds where the checkpoint has done {done}, one row "
+                "each; --fresh starts the run over"
+            )
+
+    def set_aside(self, rows: list[TimingRow]) -> None:
         """Keep the timing rows of rounds that are made again, each once."""
         known = self.repeated()
         seen = {_identity(row) for row in known}
-        new = [row for row in rows if _identity(row) not in seen]
+        new = [stamped(row) for row in rows if _identity(row) not in seen]
         if new:
             write_text(self.folder / layout.REPEATED, _lines([*known, *new]))
 
-    def repeated(self) -> list[dict[str, Any]]:
+    def repeated(self) -> list[TimingRow]:
         """Read what was set aside; a damaged file is no reason to stop, it only says what was spent."""
         try:
             return self.files.repeated()
@@ -162,20 +181,20 @@ class RunStore:
 
     # -- manifest ----------------------------------------------------------------------------------------------------
 
-    def manifest(self) -> dict[str, Any] | None:
+    def manifest(self) -> Manifest | None:
         """Read where the numbers came from."""
         with self.reading():
             return self.files.manifest()
 
-    def write_manifest(self, manifest: dict[str, Any]) -> None:
+    def write_manifest(self, manifest: Manifest) -> None:
         with self.writing("write the manifest"):
-            write_json(self.folder / layout.MANIFEST, manifest)
+            write_json(self.folder / layout.MANIFEST, stamped(manifest))
 
 
-def _lines(rows: list[dict[str, Any]]) -> str:
+def _lines(rows: Sequence[Mapping[str, Any]]) -> str:
     return "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows)
 
 
-def _identity(row: dict[str, Any]) -> tuple:
+def _identity(row: TimingRow) -> tuple:
     """Return the key of a timing row (session, round, unfinished): a round can be cut off in several sessions."""
     return row.get("session"), row["round"], row.get("unfinished", False)

@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
 
 from ...errors import UsageError
+from ...runs.records import RoundRow, TimingRow
 from ..collect import Collection, RunRecord
 from ..delta import Delta
 from ..leaderboard import leaderboards
@@ -24,17 +24,17 @@ class _Remembering(RunRecord):
     """Several figures and tables of a page read the same rows."""
 
     @cached_property
-    def _rounds(self) -> list[dict[str, Any]]:
+    def _rounds(self) -> list[RoundRow]:
         return super().rounds()
 
     @cached_property
-    def _timing(self) -> list[dict[str, Any]]:
+    def _timing(self) -> list[TimingRow]:
         return super().timing()
 
-    def rounds(self) -> list[dict[str, Any]]:
+    def rounds(self) -> list[RoundRow]:
         return self._rounds
 
-    def timing(self) -> list[dict[str, Any]]:
+    def timing(self) -> list[TimingRow]:
         return self._timing
 
 

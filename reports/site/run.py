@@ -9,9 +9,9 @@ from typing import Any
 from ...bench.durations import duration
 from ...cost.bill import quantity
 from ...errors import FmtlbenchError
+from ...runs.folder import everybody
 from ...tasks import TASKS
 from ..collect import RunRecord
-from ..runs import everybody
 from ..table import MISSING
 from .curves import draw, loss_curves, score_curves
 from .data import SPLITS, Site

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from fake_run import SUMMARY
 
 from fmtlbench.bench.absent import note_plan
 from fmtlbench.config import resolve
@@ -60,7 +61,7 @@ def test_a_pair_that_became_possible_loses_its_note(bench):
     config = plan.runs[0].config
     stale = bench.out / refused_file("fedavg", config.algorithm.options, config.setting())
     stale.parent.mkdir(parents=True, exist_ok=True)
-    stale.write_text("{}")
+    stale.write_text(json.dumps(SUMMARY))
     note_plan(plan)
     assert not stale.exists() and (bench.out / file).exists()
 
@@ -84,7 +85,7 @@ def test_a_failure_is_stored_until_the_run_is_done(bench):
     bench.work(bench.plan("fedavg", seeds="0", with_local=False))
     assert [note["seed"] for note in notes(bench).values()] == [1]
     left = bench.plan("fedavg", seeds="1", with_local=False)
-    (left.runs[0].store.folder / "summary.json").write_text("{}")  # by `fmtlbench run`
+    (left.runs[0].store.folder / "summary.json").write_text(json.dumps(SUMMARY))  # by `fmtlbench run`
     note_plan(bench.plan("fedavg", seeds="1", with_local=False))
     assert notes(bench) == {}
 

@@ -96,8 +96,10 @@ def test_unfinished_and_damaged_folders_are_problems_with_a_reason(tmp_path):
     told = "\n".join(found.problems)
     assert len(found.problems) == 1 + len(damage)
     for words in (
-        "not finished", "cannot be read", "holds list", "lacks scores", "has the value '50.0'", "scores ['nobody']",
-        "not a run's summary", "seed 'zero'", "options [1], expected dict", "without higher_is_better",
+        "not finished", "cannot be read", "expected an object, got []", "summary.json: lacks scores",
+        "scores.0.value: expected a number or null, got '50.0'", "scores: ['nobody'] are not among the clients",
+        "scores.0: expected an object, got 1", "seed: expected a whole number, got 'zero'",
+        "options: expected an object or null, got [1]", "has no higher_is_better",
     ):  # fmt: skip
         assert words in told
     assert all(problem.scenario == "duo" for problem in found.problems)

@@ -28,7 +28,7 @@ def note_failed(run: PlannedRun, reason: str) -> None:
     from ..algorithms import ALGORITHMS
 
     with contextlib.suppress(OSError, FmtlbenchError):  # the user's file may be gone by now
-        method = ALGORITHMS.resolve(run.algo, "--algo")
+        method = ALGORITHMS.resolve(run.request.algo, "--algo")
         config = run.config
         absence = Absence.of(FAILED, reason, method, config.algorithm.options, config.setting(), config.seed)
         write_absence(failed_file(run.store.folder), absence)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ..config import RunConfig, resolve, resolve_options, resolve_setting
 from ..errors import FmtlbenchError, RefusedError, UsageError
+from ..request import RunRequest
 from ..runs.absence import REFUSED, Absence, refused_file
 from ..runs.store import RunStore
 from ..schema import plain
@@ -23,10 +23,8 @@ class PlannedRun:
     """One run: what it is called, how it is asked for, and what lies in its folder."""
 
     label: str
-    algo: str
-    scenario: str
+    request: RunRequest
     config: RunConfig
-    overrides: dict[str, Any]
     store: RunStore
     state: str  # "done", "resume" or "new"
     rounds_done: int
@@ -103,9 +101,18 @@ def _count(states: list[str], state: str) -> str:
     return state if state == "refused" else f"{states.count(state)} {state}"
 
 
-def make_plan(grid: Grid, out: Path, device: str, with_local: bool = True) -> Plan:
-    """Resolve every (method, scenario, preset, seed) of the grid; `device` is a kind: cpu, cuda or mps."""
-    plan = Plan(out)
+def make_plan(grid: Grid, template: RunRequest, device: str, with_local: bool = True) -> Plan:
+    """Resolve every (method, scenario, preset, seed) of the grid.
+
+    Args:
+        grid: Which runs.
+        template: What all of them are asked with beside that.
+        device: The kind that `template.device` means here: cpu, cuda or mps.
+        with_local: Add the local runs that others are compared with.
+    """
+    plan = Plan(Path(template.out))
+    # `auto` becomes what was found, so that the runs land where the plan looked.
+    template = replace(template, device=device if template.device == "auto" else template.device)
     found: dict[Path, PlannedRun] = {}
     order: dict[PlannedRun, tuple] = {}
 
@@ -119,7 +126,12 @@ def make_plan(grid: Grid, out: Path, device: str, with_local: bool = True) -> Pl
             cell.append(plan.refusals[-1])
             return False
         for seed in grid.seeds:
-            run = _planned(variant, scenario, dataclasses.replace(config, seed=seed), overrides, out)
+            where = None if config.data.source == "synth" else template.data_root
+            asked = replace(
+                template, algo=variant.algo, scenario=scenario, preset=preset, seed=seed, data_root=where,
+                overrides=overrides,
+            )  # fmt: skip
+            run = _planned(variant.label, asked, replace(config, seed=seed))
             run = found.setdefault(run.store.folder, run)
             cell.append(run)
             # A seed's baseline, then its methods: the first complete table comes as early as it can.
@@ -186,8 +198,8 @@ def _resolve(
         raise type(error)(message) from None
 
 
-def _planned(variant: Variant, scenario: str, config: RunConfig, overrides: Mapping[str, Any], out: Path) -> PlannedRun:
-    store = RunStore(out, config)
+def _planned(label: str, request: RunRequest, config: RunConfig) -> PlannedRun:
+    store = RunStore(Path(request.out), config)
     state, rounds = "new", 0
     try:
         if store.summary() is not None:
@@ -196,4 +208,4 @@ def _planned(variant: Variant, scenario: str, config: RunConfig, overrides: Mapp
             state = "resume"
     except FmtlbenchError:  # damaged: the run will say so itself, with what to do
         state = "resume"
-    return PlannedRun(variant.label, variant.algo, scenario, config, dict(overrides), store, state, rounds)
+    return PlannedRun(label, request, config, store, state, rounds)

@@ -7,6 +7,8 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+from ._request import add_circumstances, request_template
+
 if TYPE_CHECKING:
     from ..bench.estimate import Estimate
     from ..bench.plan import Plan
@@ -52,17 +54,13 @@ def add(verbs) -> None:
     parser.add_argument("--jobs", type=int, default=1, help="runs at the same time; default: 1")
     parser.add_argument("--budget", help="start nothing after this time and stop what runs, e.g. 2h, 90m, 1h30m")
     parser.add_argument("--retries", type=int, default=1, help="how often a failed run is tried again; default: 1")
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:<n> or mps; default: auto")
-    parser.add_argument("--data-root", help="folder of the real datasets (the embedded data need none)")
-    parser.add_argument("--out", default="runs", help="folder of the runs; default: runs")
+    add_circumstances(parser)
     parser.add_argument("--dry-run", action="store_true", help="show the plan and the estimate; touch nothing")
     parser.add_argument("--format", choices=("table", "json"), default="table", help="of the result; default: table")
     parser.set_defaults(func=main)
 
 
 def main(args: argparse.Namespace) -> int:
-    from pathlib import Path
-
     from ..bench.absent import note_plan
     from ..bench.child import run_command
     from ..bench.device import device_kind
@@ -72,6 +70,7 @@ def main(args: argparse.Namespace) -> int:
     from ..bench.plan import make_plan
     from ..bench.workers import Workers
     from ..config import parse_overrides
+    from ..cost.energy import choose_energy
     from ..errors import UsageError
 
     for flag, value, least in (("--jobs", args.jobs, 1), ("--retries", args.retries, 0)):
@@ -82,8 +81,8 @@ def main(args: argparse.Namespace) -> int:
         args.algos, args.scenarios, args.seeds, args.preset, args.rounds, parse_overrides(args.assignments)
     )  # fmt: skip
     grid = read_grid(args.grid, flags)
-    kind = device_kind(args.device)
-    plan = make_plan(grid, Path(args.out), kind, with_local=not args.no_local)
+    choose_energy(args.energy, args.country, args.region)  # a wrong country is told before anything runs
+    plan = make_plan(grid, request_template(args), device_kind(args.device), with_local=not args.no_local)
     if args.data_root is not None and all(run.config.data.source == "synth" for run in plan.runs):
         raise UsageError(f"--data-root {args.data_root}: every run uses the embedded data; --set data.source=real?")
     pace = Pace()
@@ -92,16 +91,12 @@ def main(args: argparse.Namespace) -> int:
     if args.dry_run:
         _print_plan(plan, estimate, args.format)
         return 0
-    # `auto` becomes what was found, so that the runs land where the plan looked.
-    device = kind if args.device == "auto" else args.device
     display = _display()
     display.planned(plan, _plan_line(plan, estimate))
     for refusal in plan.refusals:
         display.note(f"refused: {refusal.reason}")
     note_plan(plan)
-    workers = Workers(
-        plan, lambda run: run_command(run, device, args.data_root), display, pace, args.jobs, args.retries, budget
-    )
+    workers = Workers(plan, run_command, display, pace, args.jobs, args.retries, budget)
     outcome = workers.work()
     _print_outcome(outcome, args.format)
     return 0 if outcome.complete else 1

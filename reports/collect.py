@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import repeat
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from ..errors import UsageError
 from ..runs.absence import FAILED, Absence, absent_folder, read_absence
 from ..runs.find import located
 from ..runs.folder import DamagedRun, RunFolder, everybody
+from ..setting import flatten
 from .labels import Labels, client_groups, counted
 from .runs import Problem, RunRecord
 
@@ -34,7 +36,7 @@ COLUMNS = (
     "unit", "higher_is_better", "primary", "trivial",
 )  # fmt: skip
 _OF_RUN = COLUMNS[:14]
-_OF_SCORE = ("client", "split", "task", "metric", "primary", "value")  # what every score has
+_OF_SCORE = ("client", "dataset", "split", "task", "metric", "primary", "value")  # what every score has
 
 
 @dataclass
@@ -121,12 +123,12 @@ def _collect(paths: Iterable[str | Path], reading: tuple[str, ...]) -> Collectio
         runs.append(record)
     problems += [Problem(f, f"failed: {a.reason}", absence=True) for f, a in absent.items() if a.why == FAILED]
     labels = Labels([*(run.summary for run in runs), *map(vars, absent.values())])
-    shapes: dict[str, dict[str, str]] = {}
+    shapes: dict[tuple, dict[str, str]] = {}
     for run in runs:
         run.label = labels.of(run.summary)
         unseen = run.summary.get("unseen") or ()
         clients = run.summary["clients"]
-        shape = repr([[(c["id"], c["dataset"], c["tasks"]) for c in some] for some in (clients, unseen)])
+        shape = (len(clients), *[(c["id"], c["dataset"], *c["tasks"]) for c in everybody(run.summary)])
         if shape not in shapes:  # who is unseen is like nobody that took part
             shapes[shape] = client_groups(clients) | client_groups(unseen)
         run.groups = shapes[shape]
@@ -200,9 +202,9 @@ def _tell_apart(runs: list[RunRecord]) -> None:
         label, name = run.label, run.summary["algorithm"]
         if len(methods[label]) > 1:
             run.label += f" [{name}]"
-        source = run.config.get("algorithm", {}).get("source") if (name, label) in edited else None
+        source = flatten(run.config).get("algorithm.source") if (name, label) in edited else None
         if source:
-            run.label += f" [file {source[:6]}]"
+            run.label += f" [file {str(source)[:6]}]"
 
 
 def _frame(runs: list[RunRecord]) -> pd.DataFrame:
@@ -221,13 +223,11 @@ def _frame(runs: list[RunRecord]) -> pd.DataFrame:
         for name, value in zip(_OF_RUN, values):
             of_run[name].append(value)
         counts.append(len(scores))
-        dataset = {c["id"]: c["dataset"] for c in everybody(s)}
         for name, values in zip(_OF_SCORE, zip(*map(itemgetter(*_OF_SCORE), scores))):
             columns[name] += values
-        columns["group"] += [run.groups[client] for client in columns["client"][len(columns["group"]) :]]
-        columns["dataset"] += [dataset[client] for client in columns["client"][len(columns["dataset"]) :]]
+        columns["group"] += map(run.groups.__getitem__, columns["client"][len(columns["group"]) :])
         for name in ("unit", "higher_is_better", "trivial"):
-            columns[name] += [r.get(name) for r in scores]
+            columns[name] += map(dict.get, scores, repeat(name))
     for name in ("value", "trivial"):
         numbers = np.array(columns[name], dtype=float)  # None becomes NaN
         columns[name] = np.where(np.isfinite(numbers), numbers, np.nan)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
-from ..runs.folder import RunFolder
+from ..runs.folder import DamagedRun, RunFolder
 from ..runs.records import Cost, Manifest, RoundRow, Summary, TimingRow
 from ..setting import Setting
 
@@ -47,10 +47,10 @@ class RunRecord:
 
     @cached_property
     def config(self) -> dict[str, Any]:
-        """config.yaml; {} where it is lost."""
+        """The config as nested plain values; {} where it is lost or cannot be read."""
         try:
             config = self.files.config()
-        except UsageError:
+        except (UsageError, DamagedRun):
             return {}
         return config if isinstance(config, dict) else {}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
+from itertools import repeat
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -127,12 +128,13 @@ def everybody(summary: Summary) -> list[ClientRecord]:
 
 def _contradiction(summary: Summary) -> str:
     """Say what parts of a summary do not go together, though each has its shape; "" if all do."""
-    strange = set(map(itemgetter("client"), summary["scores"])) - set(map(itemgetter("id"), everybody(summary)))
+    scores, clients = summary["scores"], everybody(summary)
+    strange = set(map(itemgetter("client"), scores)) - set(map(itemgetter("id"), clients))
     if strange:
         return f"scores: {sorted(strange)} are not among the clients"
-    if any(score["primary"] and score.get("higher_is_better") is None for score in summary["scores"]):
+    if None in map(dict.get, filter(itemgetter("primary"), scores), repeat("higher_is_better")):
         return "scores: a primary one has no higher_is_better, true or false"
-    if not all(client["tasks"] for client in everybody(summary)):
+    if not all(map(itemgetter("tasks"), clients)):
         return "clients: one has no tasks"
     return ""
 

@@ -40,7 +40,7 @@ class ClientRecord(_ClientKeys, total=False):
     """Who a client is."""
 
     samples: int
-    parameters: dict[str, int]
+    parameters: dict[str, Any]
 
 
 class _SummaryKeys(TypedDict):
@@ -66,8 +66,8 @@ class Summary(_SummaryKeys, total=False):
     setting: str | None
     setting_text: dict[str, Any] | None
     numerics: int | None
-    versions: dict[str, str] | None
-    data_fingerprints: dict[str, str] | None
+    versions: dict[str, Any] | None
+    data_fingerprints: dict[str, Any] | None
     unseen: list[ClientRecord] | None
     bytes_up: int | None
     bytes_down: int | None

@@ -9,12 +9,13 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import cache
 from itertools import chain
 from typing import Any, Union
 
 Fits = Callable[[Sequence[Any]], bool]
-_types_of = partial(map, type)
+MOST_KNOWN = 256  # shapes that are kept of a kind
+NEW = frozenset({""})  # of a shape that was not seen before
 _SCALARS = {str: {str}, int: {int}, float: {float, int}, bool: {bool}, types.NoneType: {types.NoneType}}
 _WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false", types.NoneType: "null"}
 
@@ -57,30 +58,39 @@ def _container(kind: Any) -> Fits:
 
 
 def _record_fits(kind: Any) -> Fits:
-    """Make the quick test of a typed dictionary: by its keys and their types, which are mostly the same as before."""
+    """Make the quick test of a typed dictionary: by the keys of all values and their types.
+
+    Runs of one scenario have the same ones throughout, so that most of the work is to find them among those seen.
+    """
     required, optional = _fields(kind)
     hints = {**required, **optional}
     outer = {key: _outer_types(hint) for key, hint in hints.items() if hint is not Any}
     inner = {key: _fits(hint) for key, hint in hints.items() if _has_inside(hint)}
-    known: dict[tuple, list[str] | None] = {}  # (keys, types) → which of the keys to look into; None: it does not fit
+    known: dict[tuple, set[str] | None] = {}  # keys and types → which of the keys to look into; None: they do not fit
 
-    def judge(keys: tuple[str, ...], kinds: tuple[type, ...]) -> list[str] | None:
-        fitting = all(found in outer.get(key, (found,)) for key, found in zip(keys, kinds))
-        if not fitting or not required.keys() <= set(keys):
-            return None
-        return [key for key, found in zip(keys, kinds) if key in inner and found is not types.NoneType]
+    def judge(values: Sequence[dict[str, Any]]) -> set[str] | None:
+        inside = set()
+        for value in values:
+            if not required.keys() <= value.keys():
+                return None
+            for key, member in value.items():
+                if key in outer and type(member) not in outer[key]:
+                    return None
+                if key in inner and member is not None:
+                    inside.add(key)
+        return inside
 
     def fits(values: Sequence[Any]) -> bool:
         if not set(map(type, values)) <= {dict}:
             return False
-        inside: set[str] = set()
-        for signature in set(zip(map(tuple, values), map(tuple, map(_types_of, map(dict.values, values))))):
-            if signature not in known:
-                known[signature] = judge(*signature)
-            if known[signature] is None:
-                return False
-            inside.update(known[signature])
-        return all(inner[key]([value[key] for value in values if key in value]) for key in inside)
+        found = tuple(map(type, chain.from_iterable(map(dict.values, values))))
+        signature = (tuple(map(len, values)), tuple(chain.from_iterable(values)), found)
+        inside = known.get(signature, NEW)
+        if inside is NEW:
+            if len(known) == MOST_KNOWN:
+                known.clear()
+            inside = known[signature] = judge(values)
+        return inside is not None and all(inner[key]([v[key] for v in values if key in v]) for key in inside)
 
     return fits
 

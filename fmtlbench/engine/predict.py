@@ -17,7 +17,7 @@ from ..files import write_json
 from ..predictions.panel import PanelRow
 from ..predictions.write import ABOUT, replaced_folder, write_prediction
 from ..progress import Quiet
-from ..runs.folder import RunFolder, read_record, stamped
+from ..runs.folder import DamagedRun, NewerFormat, RunFolder, read_record, stamped
 from ..runs.records import Predictions
 from ..setting import is_below
 from .stored import StoredRun, seen
@@ -38,8 +38,13 @@ def predict_run(folder: Path, data_root: Path | None, device: torch.device, prog
 
 
 def _is_complete(run: StoredRun, folder: Path) -> bool:
-    about = read_record(folder / ABOUT, Predictions) or {}
-    return about.get("complete") is True and (about.get("run"), about.get("round")) == (run.name, run.done)
+    try:
+        about = read_record(folder / ABOUT, Predictions)
+    except NewerFormat:
+        raise
+    except DamagedRun:  # predictions can be made again
+        return False
+    return about is not None and about["complete"] and (about["run"], about["round"]) == (run.name, run.done)
 
 
 def save_predictions(

@@ -9,7 +9,7 @@ from .errors import FmtlbenchError, UsageError
 
 if TYPE_CHECKING:
     from .api import run
-    from .result import RunResult
+    from .runs.result import RunResult
 
 __version__ = version("fmtlbench")
 __all__ = ["FmtlbenchError", "RunResult", "UsageError", "__version__", "run"]
@@ -22,7 +22,7 @@ def __getattr__(name: str):
 
         return run
     if name == "RunResult":
-        from .result import RunResult
+        from .runs.result import RunResult
 
         return RunResult
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

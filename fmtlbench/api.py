@@ -3,103 +3,57 @@
 from __future__ import annotations
 
 import dataclasses
-import numbers
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .config import resolve
 from .cost.energy import choose_energy
 from .errors import FmtlbenchError, UsageError
 from .files import check_folder
 from .progress import Quiet
-from .result import RunResult
+from .request import RunRequest
+from .runs.result import RunResult
 
 if TYPE_CHECKING:
     import torch
 
 
-def run(
-    algo: str | Path,
-    scenario: str | Path,
-    preset: str = "nano",
-    seed: int = 0,
-    rounds: int | None = None,
-    device: str = "auto",
-    data_root: str | Path | None = None,
-    out: str | Path = "runs",
-    fresh: bool = False,
-    progress: Quiet | None = None,
-    save_predictions: bool = False,
-    energy: bool | None = None,
-    country: str | None = None,
-    region: str | None = None,
-    **overrides: Any,
-) -> RunResult:
+def run(algo: str | Path, scenario: str | Path, *, progress: Quiet | None = None, **asked: Any) -> RunResult:
     """Train `algo` on `scenario` and return the result; a finished run is returned without repeating it.
 
     Args:
         algo: A name of `fmtlbench list algorithms`, or the path of a .py file with one registered method.
         scenario: A name of `fmtlbench list scenarios`, or the path of a .yml file.
-        preset: How big: a name of `fmtlbench list presets`.
-        seed: Of everything random.
-        rounds: Shorthand for the override `federation.rounds`.
-        device: "auto", "cpu", "cuda", "cuda:1" or "mps".
-        data_root: Where the real datasets lie; the embedded data need none.
-        out: The folder runs are kept in.
-        fresh: Throw away what an earlier run with this config left, and start over.
         progress: Told what happens; by default nobody is.
-        save_predictions: Write the last round's predictions for the test images into the run folder.
-        energy: Measure it; by default unless $FMTLBENCH_ENERGY is "off".
-        country: Three-letter code: whose electricity the CO₂e figure counts with; by default $FMTLBENCH_COUNTRY, the
-            user's config file, or the world average.
-        region: Of that country.
-        **overrides: Any config value by dotted name, for example `**{"train.lr": 1e-3, "algo.c": 0.2}`.
+        **asked: `preset`, `seed`, `rounds`, `device`, `data_root`, `out`, `fresh`, `save_predictions`, `energy`,
+            `country` and `region`, as `fmtlbench.request.RunRequest` explains them. Any other is a config value by
+            dotted name, for example `**{"train.lr": 1e-3, "algo.c": 0.2}`.
 
     Raises:
         UsageError: The request makes no sense; nothing was touched.
         FmtlbenchError: The run failed; what it had finished is kept, and the same call goes on from there.
     """
-    return launch(
-        algo, scenario, preset, seed, rounds, device, data_root, out, fresh, progress, overrides, save_predictions,
-        energy, country, region,
-    )  # fmt: skip
+    return launch(RunRequest.of(algo, scenario, **asked), progress)
 
 
-def launch(
-    algo: str | Path, scenario: str | Path, preset: str, seed: int, rounds: int | None, device: str,
-    data_root: str | Path | None, out: str | Path, fresh: bool, progress: Quiet | None, overrides: Mapping[str, Any],
-    save_predictions: bool = False, energy: bool | None = None, country: str | None = None, region: str | None = None,
-) -> RunResult:  # fmt: skip
-    """`run` with the overrides as a mapping, so that none can collide with an argument."""
-    check_device(device)
-    check_folder(out, "--out")
-    choice = choose_energy(energy, country, region)
-    if rounds is not None:
-        if not isinstance(rounds, numbers.Integral) or isinstance(rounds, bool) or rounds < 1:
-            raise UsageError(f"--rounds {rounds}: expected a whole number, 1 or more")
-        if "federation.rounds" in overrides:
-            raise UsageError(f"--rounds {rounds}: federation.rounds is set too; give one of them")
-        overrides = {**overrides, "federation.rounds": rounds}
-    config = resolve(str(algo), str(scenario), preset, seed, overrides=overrides)
-    if data_root is not None and config.data.source == "synth":
-        raise UsageError(f"--data-root {data_root}: preset {preset!r} uses the embedded data; --set data.source=real?")
-    chosen = pick_device(device)
+def launch(request: RunRequest, progress: Quiet | None = None) -> RunResult:
+    """Do what is asked for, or go on with it, or return what is finished."""
+    check_device(request.device)
+    check_folder(request.out, "--out")
+    energy = choose_energy(request.energy, request.country, request.region)
+    config = request.config()
+    device = pick_device(request.device)
 
     from .engine.run import execute
 
-    config, root, progress = dataclasses.replace(config, device=chosen.type), _path(data_root), progress or Quiet()
-    result = execute(config, chosen, Path(out), root, fresh, progress, choice)
-    if save_predictions:
+    config, progress = dataclasses.replace(config, device=device.type), progress or Quiet()
+    root = Path(request.data_root) if request.data_root else None
+    result = execute(config, device, Path(request.out), root, request.fresh, progress, energy)
+    if request.save_predictions:
         from .engine.predict import predict_run
 
-        predict_run(result.folder, root, chosen, progress)
+        predict_run(result.folder, root, device, progress)
     return result
-
-
-def _path(given: str | Path | None) -> Path | None:
-    return Path(given) if given else None
 
 
 def check_device(name: str) -> None:

@@ -28,7 +28,7 @@ from .scenarios import Parameters, Scenario, check_client_names, check_images, c
 from .schema import build, build_mapping, limits, locate, plain
 from .setting import Setting, digest, identity
 from .tasks import TASKS
-from .yamlfile import dump_yaml, load_yaml, parse_scalar
+from .yamlfile import dump_yaml, parse_scalar
 
 # Raised whenever a change of the engine moves a number that an unchanged config gives.
 NUMERICS_VERSION = 2
@@ -190,10 +190,9 @@ class RunConfig:
     numerics: int = NUMERICS_VERSION
 
     @classmethod
-    def from_file(cls, path: Path) -> RunConfig:
-        """Read back what `dump` wrote."""
-        data, origins = load_yaml(path)
-        config = build(cls, data, origins)
+    def from_tree(cls, tree: Any, origins: Mapping[str, str]) -> RunConfig:
+        """Read back what `dump` wrote, as YAML gives it; `origins` says on which line each value stands."""
+        config = build(cls, tree, origins)
         # A stored file is somebody's word: what it calls things must not lead out of the folders we write to.
         for key, kind in (("algorithm.name", "method"), ("scenario.name", "scenario"), ("preset", "preset")):
             section, _, field = key.rpartition(".")

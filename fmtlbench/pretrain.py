@@ -34,12 +34,12 @@ from .engine.track import Track
 from .engine.watch import DivergedError
 from .errors import UsageError, unknown
 from .files import check_folder, check_output, sha256_file, write_json, write_output
-from .manifest import hardware, versions
 from .models.backbones import Encoder
 from .models.build import build_model
 from .models.catalog import BACKBONES
 from .models.weights_shipped import MANIFEST, read_manifest
 from .progress import Quiet
+from .runs.session import hardware, versions
 from .seeds import stream
 from .setting import digest
 

@@ -12,14 +12,18 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import repeat
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..bench.absent import FAILED, SUFFIX, Absence
 from ..errors import UsageError
+from ..runs.absence import FAILED, Absence, absent_folder, read_absence
+from ..runs.find import located
+from ..runs.folder import DamagedRun, RunFolder, everybody
+from ..setting import flatten
 from .labels import Labels, client_groups, counted
-from .runs import OF_SCORE, DamagedRun, Problem, RunRecord, check, everybody, located, read_json
+from .runs import Problem, RunRecord
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,6 +36,7 @@ COLUMNS = (
     "unit", "higher_is_better", "primary", "trivial",
 )  # fmt: skip
 _OF_RUN = COLUMNS[:14]
+_OF_SCORE = ("client", "dataset", "split", "task", "metric", "primary", "value")  # what every score has
 
 
 @dataclass
@@ -71,10 +76,16 @@ def find_runs(paths: Iterable[str | Path] = ("runs",)) -> list[Path]:
     return [folder for folder, _ in located(paths)[0]]
 
 
-def collect(paths: Iterable[str | Path] = ("runs",)) -> Collection:
-    """Read the finished runs; unfinished and damaged ones become `problems`."""
+def collect(paths: Iterable[str | Path] = ("runs",), reading: Iterable[str] = ()) -> Collection:
+    """Read the finished runs; unfinished and damaged ones become `problems`.
+
+    Args:
+        paths: Run folders, or folders that hold runs at any depth.
+        reading: What the report will read beside the summaries ("rounds", "timing", "cost", "manifest"): a run where
+            one of them is damaged is left out too. They are not looked at otherwise: most tables need none of them.
+    """
     with _no_garbage():
-        return _collect(paths)
+        return _collect(paths, tuple(reading))
 
 
 @contextmanager
@@ -89,35 +100,37 @@ def _no_garbage() -> Iterator[None]:
             gc.enable()
 
 
-def _collect(paths: Iterable[str | Path]) -> Collection:
+def _collect(paths: Iterable[str | Path], reading: tuple[str, ...]) -> Collection:
     runs, problems = [], []
     folders, files = located(paths)
     absent = _absent(files, problems)
     for folder, name in folders:
         try:
-            summary = read_json(folder / "summary.json")
+            summary = RunFolder(folder).summary()
             if summary is None:
                 if folder not in absent:
-                    problems.append(Problem(folder, "not finished (no summary.json)"))
+                    problems.append(Problem(folder, "not finished"))
                 continue
             absent.pop(folder, None)
-            check(summary)
             record = RunRecord(folder, name, summary, data_key=_data_key(summary))
             record.setting = summary.get("setting") or _older_setting(record)
             record.version = _version(record)
+            for name in reading:
+                getattr(record.files, name)()
         except DamagedRun as error:
-            problems.append(Problem(folder, str(error)))
+            problems.append(Problem(folder, error.reason))
             continue
         runs.append(record)
     problems += [Problem(f, f"failed: {a.reason}", absence=True) for f, a in absent.items() if a.why == FAILED]
     labels = Labels([*(run.summary for run in runs), *map(vars, absent.values())])
-    shapes: dict[str, dict[str, str]] = {}
+    shapes: dict[tuple, dict[str, str]] = {}
     for run in runs:
         run.label = labels.of(run.summary)
         unseen = run.summary.get("unseen") or ()
         clients = run.summary["clients"]
-        shape = repr(
-            [[(c["id"], c["dataset"], c["tasks"], c.get("relabel")) for c in some] for some in (clients, unseen)]
+        shape = (
+            len(clients),
+            *[(c["id"], c["dataset"], *c["tasks"], str(c.get("relabel"))) for c in everybody(run.summary)],
         )
         if shape not in shapes:  # who is unseen is like nobody that took part
             shapes[shape] = client_groups(clients) | client_groups(unseen)
@@ -133,11 +146,11 @@ def _absent(files: Iterable[Path], problems: list[str]) -> dict[Path, Absence]:
     """The folder that a run would have had, or a name like it → why there is none."""
     found = {}
     for file in files:
-        folder = file.with_name(file.name.removesuffix(SUFFIX))
+        folder = absent_folder(file)
         try:
-            found[folder] = Absence.from_json(read_json(file) or {})
-        except (DamagedRun, KeyError, TypeError) as error:
-            problems.append(Problem(folder, f"{file.name} is no note of an absent run: {error}"))
+            found[folder] = read_absence(file)
+        except DamagedRun as error:
+            problems.append(Problem(folder, error.reason))
     return found
 
 
@@ -192,9 +205,9 @@ def _tell_apart(runs: list[RunRecord]) -> None:
         label, name = run.label, run.summary["algorithm"]
         if len(methods[label]) > 1:
             run.label += f" [{name}]"
-        source = run.config.get("algorithm", {}).get("source") if (name, label) in edited else None
+        source = flatten(run.config).get("algorithm.source") if (name, label) in edited else None
         if source:
-            run.label += f" [file {source[:6]}]"
+            run.label += f" [file {str(source)[:6]}]"
 
 
 def _frame(runs: list[RunRecord]) -> pd.DataFrame:
@@ -213,13 +226,11 @@ def _frame(runs: list[RunRecord]) -> pd.DataFrame:
         for name, value in zip(_OF_RUN, values):
             of_run[name].append(value)
         counts.append(len(scores))
-        dataset = {c["id"]: c["dataset"] for c in everybody(s)}
-        for name, values in zip(OF_SCORE, zip(*map(itemgetter(*OF_SCORE), scores))):
+        for name, values in zip(_OF_SCORE, zip(*map(itemgetter(*_OF_SCORE), scores))):
             columns[name] += values
-        columns["group"] += [run.groups[client] for client in columns["client"][len(columns["group"]) :]]
-        columns["dataset"] += [dataset[client] for client in columns["client"][len(columns["dataset"]) :]]
+        columns["group"] += map(run.groups.__getitem__, columns["client"][len(columns["group"]) :])
         for name in ("unit", "higher_is_better", "trivial"):
-            columns[name] += [r.get(name) for r in scores]
+            columns[name] += map(dict.get, scores, repeat(name))
     for name in ("value", "trivial"):
         numbers = np.array(columns[name], dtype=float)  # None becomes NaN
         columns[name] = np.where(np.isfinite(numbers), numbers, np.nan)

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..bench.absent import Absence
 from ..errors import FmtlbenchError, UsageError, nearest
+from ..runs.absence import Absence
 from ..setting import INCIDENTAL
 from .collect import Collection, RunRecord
 from .delta import Delta, Gain, Score, Unit, gain, mark_differences

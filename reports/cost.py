@@ -135,7 +135,7 @@ def _seconds_per_round(run: RunRecord) -> float | None:
 
 def training_seconds(run: RunRecord) -> float | None:
     """Seconds per round without evaluation and checkpoints; None where a round has no record."""
-    rows = run.rows("timing.jsonl")
+    rows = run.timing()
     if len(rows) != run.summary["rounds"]:
         return None
     spent = (seconds for row in rows for phase, seconds in row["seconds"].items() if phase not in NOT_TRAINING)

@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..bench.absent import REFUSED, Absence
 from ..errors import UsageError, unknown
+from ..runs.absence import REFUSED, Absence
+from ..runs.folder import everybody
 from ..tasks import TASKS
 from .collect import Collection, RunRecord
 from .delta import Delta, Score, Scores
 from .fairness import COLUMNS, Fairness, fairness
 from .gains import Gains, Method, zoo_order
 from .labels import dataset_name
-from .runs import everybody
 from .settings import by_setting, describe, distinguishing, listed, table_name, table_scenarios
 from .table import Cell, Column, Row, Table, mean_cell
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from ..setting import INCIDENTAL, digest, flatten, identity, is_below
 from .collect import Collection, RunRecord
-from .runs import DamagedRun
 from .settings import MOST_TOLD
 
 UNTOLD = "nothing that was recorded"
@@ -98,10 +97,7 @@ def _recorded(run: RunRecord) -> dict[str, str]:
 
 
 def _sessions(run: RunRecord) -> list[dict[str, Any]]:
-    try:
-        return run.manifest.get("sessions") or []
-    except DamagedRun as error:
-        raise DamagedRun(f"{run.folder}: {error}") from None
+    return run.manifest.get("sessions") or []
 
 
 def _begun(run: RunRecord) -> str:

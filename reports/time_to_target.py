@@ -68,8 +68,8 @@ def resolution(run: RunRecord, split: str) -> int | None:
 
 def spent(run: RunRecord, number: int) -> Spent:
     """After round `number`, setting up not counted. A round without a record makes the sum unknown."""
-    traffic = [row for row in run.rows() if row["round"] <= number]
-    timing = [row for row in run.rows("timing.jsonl") if row["round"] <= number]
+    traffic = [row for row in run.rounds() if row["round"] <= number]
+    timing = [row for row in run.timing() if row["round"] <= number]
     complete = len(timing) == number
     energies = [row.get("energy") or {} for row in timing]
     measured = complete and all(energy.get("kwh") is not None for energy in energies)

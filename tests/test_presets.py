@@ -10,6 +10,7 @@ from fmtlbench.algorithms import ALGORITHMS
 from fmtlbench.config import RunConfig, resolve
 from fmtlbench.presets import preset_files, preset_options, read_preset
 from fmtlbench.schema import build
+from fmtlbench.yamlfile import load_yaml
 
 PRESETS = sorted(preset_files())
 PAPERS = {"paper", "fmtl-bench", "mat-fl"}
@@ -84,5 +85,5 @@ def test_what_a_run_keeps_reads_back(tmp_path, name, architecture):
     config = resolve("fedhca2", "iid1_sdmt", name, seed=2, overrides={**changes, "federation.participation": 0.5})
     file = tmp_path / "config.yaml"
     file.write_text(config.dump(), encoding="utf-8")
-    again = RunConfig.from_file(file)
+    again = RunConfig.from_tree(*load_yaml(file))
     assert again == config and again.hash() == config.hash()

@@ -20,19 +20,9 @@ _SET_PARENT_DEATH_SIGNAL = 1  # prctl's PR_SET_PDEATHSIG
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
-def run_command(run: PlannedRun, device: str, data_root: str | None) -> list[str]:
+def run_command(run: PlannedRun) -> list[str]:
     """The command line that does `run`, which a person could type as well."""
-    config = run.config
-    command = [
-        sys.executable, "-m", "fmtlbench", "run", "--algo", run.algo, "--scenario", run.scenario,
-        "--preset", config.preset, "--seed", str(config.seed), "--device", device, "--out", str(run.store.out),
-        "--format", "json",
-    ]  # fmt: skip
-    if data_root is not None and config.data.source != "synth":
-        command += ["--data-root", data_root]
-    for key, value in run.overrides.items():
-        command += ["--set", f"{key}={json.dumps(value, ensure_ascii=False)}"]
-    return command
+    return [sys.executable, "-m", "fmtlbench", "run", *run.request.to_argv(), "--format", "json"]
 
 
 class Child:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import IO
 
+from ..runs.folder import RunFolder
+
 try:
     import fcntl
 except ImportError:  # Windows has no flock: only the run's own folder says that it is finished
@@ -42,7 +44,7 @@ def claim(folder: Path, key: str) -> Claim | None:
 
 def worked_on(folder: Path) -> bool:
     """Whether a process has a run's folder open: a plain `fmtlbench run`, which knows no claims."""
-    lock = folder / ".lock"
+    lock = RunFolder(folder).lock
     if fcntl is None or not lock.exists():
         return False
     with lock.open("rb") as handle:

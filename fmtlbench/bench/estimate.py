@@ -9,7 +9,8 @@ from statistics import fmean
 
 from ..config import RunConfig
 from ..errors import FmtlbenchError
-from ..store import read_json
+from ..runs.find import newest_finished
+from ..runs.folder import RunFolder
 from .durations import duration
 from .plan import Plan, PlannedRun
 
@@ -41,7 +42,7 @@ class Pace:
     def learn(self, config: RunConfig, folder: Path) -> None:
         """Take in a finished run; one without its costs teaches nothing."""
         try:
-            total = (read_json(folder / "cost.json") or {}).get("seconds_total")
+            total = (RunFolder(folder).cost() or {}).get("seconds_total")
         except FmtlbenchError:
             return
         if isinstance(total, (int, float)) and total > 0:
@@ -57,12 +58,12 @@ class Pace:
         groups = {(r.config.scenario.name, f"{r.config.preset}-{r.config.data.source}-s*") for r in plan.missing()}
         for scenario, pattern in groups:
             for method in sorted((plan.out / scenario).glob("*/")):
-                for folder in _newest(method.glob(f"{pattern}/cost.json")):
+                for folder in newest_finished(method.glob(pattern), MOST_READ):
                     self._learn_other(folder, wanted)
 
     def _learn_other(self, folder: Path, wanted: set[str]) -> None:
         try:
-            config = RunConfig.from_file(folder / "config.yaml")
+            config = RunFolder(folder).run_config()
         except FmtlbenchError:  # written by another version, whose pace says little
             return
         if _setting(config) in wanted:
@@ -86,7 +87,3 @@ class Pace:
 def _setting(config: RunConfig) -> str:
     """How long a round takes does not depend on how many there are."""
     return config.setting().apart_from(["rounds"]).key
-
-
-def _newest(costs: Iterable[Path]) -> list[Path]:
-    return [path.parent for path in sorted(costs, key=lambda path: path.stat().st_mtime)[-MOST_READ:]]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ..config import RunConfig, resolve, resolve_options, resolve_setting
-from ..errors import RefusedError, UsageError
+from ..errors import FmtlbenchError, RefusedError, UsageError
+from ..request import RunRequest
+from ..runs.absence import REFUSED, Absence, refused_file
+from ..runs.store import RunStore
 from ..schema import plain
-from ..store import RunStore, StoreError
-from .absent import REFUSED, Absence, refused_file
 from .grid import Grid, Variant, label_of
 
 BASELINE = "local"  # every report compares with it
@@ -23,10 +23,8 @@ class PlannedRun:
     """One run: what it is called, how it is asked for, and what lies in its folder."""
 
     label: str
-    algo: str
-    scenario: str
+    request: RunRequest
     config: RunConfig
-    overrides: dict[str, Any]
     store: RunStore
     state: str  # "done", "resume" or "new"
     rounds_done: int
@@ -42,7 +40,7 @@ class PlannedRun:
 
     def finished(self) -> bool:
         """Whether the folder holds a result by now."""
-        return (self.store.folder / "summary.json").exists()
+        return self.store.files.is_finished()
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,9 +101,18 @@ def _count(states: list[str], state: str) -> str:
     return state if state == "refused" else f"{states.count(state)} {state}"
 
 
-def make_plan(grid: Grid, out: Path, device: str, with_local: bool = True) -> Plan:
-    """Resolve every (method, scenario, preset, seed) of the grid; `device` is a kind: cpu, cuda or mps."""
-    plan = Plan(out)
+def make_plan(grid: Grid, template: RunRequest, device: str, with_local: bool = True) -> Plan:
+    """Resolve every (method, scenario, preset, seed) of the grid.
+
+    Args:
+        grid: Which runs.
+        template: What all of them are asked with beside that.
+        device: The kind that `template.device` means here: cpu, cuda or mps.
+        with_local: Add the local runs that others are compared with.
+    """
+    plan = Plan(Path(template.out))
+    # `auto` becomes what was found, so that the runs land where the plan looked.
+    template = replace(template, device=device if template.device == "auto" else template.device)
     found: dict[Path, PlannedRun] = {}
     order: dict[PlannedRun, tuple] = {}
 
@@ -119,7 +126,12 @@ def make_plan(grid: Grid, out: Path, device: str, with_local: bool = True) -> Pl
             cell.append(plan.refusals[-1])
             return False
         for seed in grid.seeds:
-            run = _planned(variant, scenario, dataclasses.replace(config, seed=seed), overrides, out)
+            where = None if config.data.source == "synth" else template.data_root
+            asked = replace(
+                template, algo=variant.algo, scenario=scenario, preset=preset, seed=seed, data_root=where,
+                overrides=overrides,
+            )  # fmt: skip
+            run = _planned(variant.label, asked, replace(config, seed=seed))
             run = found.setdefault(run.store.folder, run)
             cell.append(run)
             # A seed's baseline, then its methods: the first complete table comes as early as it can.
@@ -146,9 +158,9 @@ def make_plan(grid: Grid, out: Path, device: str, with_local: bool = True) -> Pl
     return plan
 
 
-def join_plans(plans: Sequence[Plan], out: Path) -> Plan:
-    """Several requests as one plan; a run that two of them mean is done once."""
-    whole = Plan(out)
+def join_plans(plans: Sequence[Plan]) -> Plan:
+    """Several plans of one folder as one; a run that two of them mean is done once."""
+    whole = Plan(plans[0].out)
     found: dict[Path, PlannedRun] = {}
     for plan in plans:
         for run in plan.runs:
@@ -205,16 +217,14 @@ def _resolve(
         raise type(error)(message) from None
 
 
-def _planned(variant: Variant, scenario: str, config: RunConfig, overrides: Mapping[str, Any], out: Path) -> PlannedRun:
-    store = RunStore(out, config)
+def _planned(label: str, request: RunRequest, config: RunConfig) -> PlannedRun:
+    store = RunStore(Path(request.out), config)
     state, rounds = "new", 0
-    if (store.folder / "summary.json").exists():
-        state, rounds = "done", config.federation.rounds
-    else:
-        try:
-            rounds = len(store.rows())
-        except StoreError:  # the run will say so itself, with what to do
+    try:
+        if store.summary() is not None:
+            state, rounds = "done", config.federation.rounds
+        elif rounds := len(store.rounds()):
             state = "resume"
-    if rounds and state == "new":
+    except FmtlbenchError:  # damaged: the run will say so itself, with what to do
         state = "resume"
-    return PlannedRun(variant.label, variant.algo, scenario, config, dict(overrides), store, state, rounds)
+    return PlannedRun(label, request, config, store, state, rounds)

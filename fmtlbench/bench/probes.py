@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
+from ..request import RunRequest
 from ..scenarios import Scenario, load_scenario, probe_names
 from .grid import Flags, Grid, Variant, read_grid, split
 from .plan import Plan, PlannedRun, join_plans, make_plan
@@ -46,9 +46,15 @@ def choose_probes(text: str | None) -> list[str]:
 
 
 def plan_probes(
-    algos: str, probes: Sequence[str], seeds: str, preset: str, overrides: Mapping[str, Any], out: Path, device: str
+    algos: str,
+    probes: Sequence[str],
+    seeds: str,
+    preset: str,
+    overrides: Mapping[str, Any],
+    template: RunRequest,
+    device: str,
 ) -> tuple[list[Variant], list[ProbePlan], Plan]:
-    """(the methods asked for, each probe's part, the whole plan)."""
+    """(the methods asked for, each probe's part, the whole plan); `template` and `device` as for `make_plan`."""
     grids = [read_grid(None, Flags(algos, name, seeds, preset, None, overrides)) for name in probes]
     parts = []
     for name, grid in zip(probes, grids):
@@ -57,8 +63,8 @@ def plan_probes(
         variants = tuple({v.label: v for v in (*grid.variants, *others)}.values())
         for value, own in scenario.members().items():
             asked = Grid(variants, grid.scenarios, grid.seeds, grid.presets, own, grid.flags, {})
-            parts.append(ProbePlan(scenario, value, make_plan(asked, out, device)))
-    return list(grids[0].variants), parts, join_plans([part.plan for part in parts], out)
+            parts.append(ProbePlan(scenario, value, make_plan(asked, template, device)))
+    return list(grids[0].variants), parts, join_plans([part.plan for part in parts])
 
 
 def runs_of(part: ProbePlan) -> dict[str, dict[int, PlannedRun]]:

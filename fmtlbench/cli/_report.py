@@ -84,11 +84,14 @@ def add_format(parser: argparse.ArgumentParser, styles: Sequence[str] = STYLES) 
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write there instead of to stdout")
 
 
-def collect_runs(paths: Sequence[Path], setting: str | None = None) -> Collection:
-    """The finished runs, of one setting if it is given; what could not be used is told on stderr."""
+def collect_runs(paths: Sequence[Path], setting: str | None = None, reading: Sequence[str] = ()) -> Collection:
+    """The finished runs, of one setting if it is given; what could not be used is told on stderr.
+
+    `reading` says what the report reads of a run beside its summary.
+    """
     from ..reports.collect import collect
 
-    collection = collect(paths)
+    collection = collect(paths, reading)
     for problem in collection.problems:
         print(f"left out: {problem}", file=sys.stderr)
     if not collection.runs:
@@ -96,9 +99,9 @@ def collect_runs(paths: Sequence[Path], setting: str | None = None) -> Collectio
     return collection if setting is None else collection.of_setting(setting)
 
 
-def every_run(args: argparse.Namespace) -> tuple[Collection, Collection]:
+def every_run(args: argparse.Namespace, reading: Sequence[str] = ()) -> tuple[Collection, Collection]:
     """Collect (all finished runs, among which a reference may be; those of --setting)."""
-    runs = collect_runs(args.runs)
+    runs = collect_runs(args.runs, reading=reading)
     return runs, runs if args.setting is None else runs.of_setting(args.setting)
 
 

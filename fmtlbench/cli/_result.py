@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from ..cost.bill import bill_lines
-from ..result import RunResult
-from ..store import StoreError, read_json
+from ..runs.folder import DamagedRun, RunFolder
+from ..runs.result import RunResult
 from ..tasks import TASKS
 
 COLUMNS = ("client", "dataset", "split", "task", "metric", "better", "value", "trivial")
@@ -26,10 +26,10 @@ def print_result(result: RunResult, style: str) -> None:
 
 
 def read_cost(result: RunResult) -> dict[str, Any]:
-    """cost.json; {} where it is lost."""
+    """Read what the run took; {} where that is lost."""
     try:
-        return read_json(result.folder / "cost.json") or {}
-    except StoreError:  # the scores are all there
+        return RunFolder(result.folder).cost() or {}
+    except DamagedRun:  # the scores are all there
         return {}
 
 

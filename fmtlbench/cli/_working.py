@@ -36,20 +36,16 @@ def carry_out(plan: Plan, args: argparse.Namespace, budget: float | None) -> Out
     """Do what the plan misses, telling on stderr what happens."""
     from ..bench.absent import note_plan
     from ..bench.child import run_command
-    from ..bench.device import device_kind
     from ..bench.workers import Workers
 
     pace = _learnt(plan)
-    # `auto` becomes what was found, so that the runs land where the plan looked.
-    device = device_kind(args.device) if args.device == "auto" else args.device
     display = _display()
     display.planned(plan, _plan_line(plan, pace.total(plan.missing(), args.jobs)))
     for refusal in plan.refusals:
         display.note(f"refused: {refusal.reason}")
     note_plan(plan)
     retries = getattr(args, "retries", 1)
-    command = lambda run: run_command(run, device, args.data_root)  # noqa: E731
-    return Workers(plan, command, display, pace, args.jobs, retries, budget).work()
+    return Workers(plan, run_command, display, pace, args.jobs, retries, budget).work()
 
 
 def print_plan(plan: Plan, jobs: int, style: str) -> None:

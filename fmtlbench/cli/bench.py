@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from ._request import add_circumstances, request_template
+
 if TYPE_CHECKING:
     from ..bench.workers import Outcome
 
@@ -48,21 +50,18 @@ def add(verbs) -> None:
     parser.add_argument("--jobs", type=int, default=1, help="runs at the same time; default: 1")
     parser.add_argument("--budget", help="start nothing after this time and stop what runs, e.g. 2h, 90m, 1h30m")
     parser.add_argument("--retries", type=int, default=1, help="how often a failed run is tried again; default: 1")
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:<n> or mps; default: auto")
-    parser.add_argument("--data-root", help="folder of the real datasets (the embedded data need none)")
-    parser.add_argument("--out", default="runs", help="folder of the runs; default: runs")
+    add_circumstances(parser)
     parser.add_argument("--dry-run", action="store_true", help="show the plan and the estimate; touch nothing")
     parser.add_argument("--format", choices=("table", "json"), default="table", help="of the result; default: table")
     parser.set_defaults(func=main)
 
 
 def main(args: argparse.Namespace) -> int:
-    from pathlib import Path
-
     from ..bench.device import device_kind
     from ..bench.grid import Flags, read_grid
     from ..bench.plan import make_plan
     from ..config import parse_overrides
+    from ..cost.energy import choose_energy
     from ..files import check_folder
     from ._working import carry_out, check_data_root, check_effort, print_plan
 
@@ -72,7 +71,8 @@ def main(args: argparse.Namespace) -> int:
         args.algos, args.scenarios, args.seeds, args.preset, args.rounds, parse_overrides(args.assignments)
     )  # fmt: skip
     grid = read_grid(args.grid, flags)
-    plan = make_plan(grid, Path(args.out), device_kind(args.device), with_local=not args.no_local)
+    choose_energy(args.energy, args.country, args.region)  # a wrong country is told before anything runs
+    plan = make_plan(grid, request_template(args), device_kind(args.device), with_local=not args.no_local)
     check_data_root(plan, args)
     if args.dry_run:
         print_plan(plan, args.jobs, args.format)

@@ -62,7 +62,7 @@ def add(verbs) -> None:
 def main(args: argparse.Namespace) -> int:
     from ..reports.cost import TARGETS, as_json, cost_tables
 
-    runs, chosen = every_run(args)
+    runs, chosen = every_run(args, ("rounds", "timing", "cost"))
     delta, targets = asked_delta(args, runs), args.target or TARGETS
     tables = cost_tables(merged(args, chosen), targets, args.scenario, args.split, args.convention, delta)
     if args.format != "json":

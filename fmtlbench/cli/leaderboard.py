@@ -89,7 +89,7 @@ def _site(args: argparse.Namespace) -> int:
     from ..reports.site import write_site
 
     splits = [args.split] if args.split else None
-    runs, chosen = every_run(args)
+    runs, chosen = every_run(args, ("rounds", "timing", "cost", "manifest"))
     delta = asked_delta(args, runs, args.baseline)
     index = write_site(
         merged(args, chosen), args.output, args.scenario, splits, delta, args.sort, args.spread, fair=args.fairness

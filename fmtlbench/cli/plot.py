@@ -61,7 +61,7 @@ def add(verbs) -> None:
 
 def main(args: argparse.Namespace) -> int:
     from ..errors import UsageError, unknown
-    from ..reports.plots import KINDS, WITH_DELTA, Options, make_figure, save_figure
+    from ..reports.plots import KINDS, WITH_DELTA, Options, files_read, make_figure, save_figure
     from ..reports.plots.style import targets
 
     if args.kind not in KINDS:
@@ -69,7 +69,7 @@ def main(args: argparse.Namespace) -> int:
     if args.kind not in WITH_DELTA and (args.delta_over != "columns" or args.task_weights):
         raise UsageError(f"--delta-over and --task-weights are for {', '.join(WITH_DELTA)}: {args.kind} shows no Δm")
     targets(args.output)  # a bad name is told before the work
-    runs, chosen = every_run(args)
+    runs, chosen = every_run(args, files_read(args.kind, args.x))
     collection = merged(args, chosen)
     options = Options(
         scenario=args.scenario, split=args.split, x=args.x, task=args.task, client=args.client, round=args.round,

@@ -117,9 +117,7 @@ def _check(args: argparse.Namespace) -> None:
 
 def _targets(runs: list[StoredRun], args: argparse.Namespace) -> list[Path]:
     if args.output is None:
-        from ..engine.predict import split_folder
-
-        return [split_folder(run.folder, args.split) for run in runs]
+        return [run.files.predictions(args.split) for run in runs]
     if len(runs) == 1:
         return [args.output]
     below = [(run.config.scenario.name, run.config.algorithm.name, run.name) for run in runs]

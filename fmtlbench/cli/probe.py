@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import UsageError
 from ._report import STYLES, add_format, emit, write
+from ._request import add_circumstances, request_template
 
 if TYPE_CHECKING:
     from ..bench.grid import Variant
@@ -55,9 +55,7 @@ def add(verbs) -> None:
     parser.add_argument("--strict", action="store_true", help="exit code 1 if a method fails a probe")
     parser.add_argument("--jobs", type=int, default=1, help="runs at the same time; default: 1")
     parser.add_argument("--budget", help="start nothing after this time and stop what runs, e.g. 30m")
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:<n> or mps; default: auto")
-    parser.add_argument("--data-root", help="folder of the real datasets, for presets that use them")
-    parser.add_argument("--out", default="probes", help="folder of the runs; default: probes")
+    add_circumstances(parser, out="probes")
     parser.add_argument("--dry-run", action="store_true", help="show the plan and the estimate; touch nothing")
     add_format(parser, (*STYLES, "json"))
     parser.set_defaults(func=main)
@@ -67,6 +65,8 @@ def main(args: argparse.Namespace) -> int:
     from ..bench.device import device_kind
     from ..bench.probes import choose_probes, plan_probes
     from ..config import parse_overrides
+    from ..cost.energy import choose_energy
+    from ..files import check_folder
     from ..reports.probes import FAIL, as_json, judge, probe_tables
     from ._working import carry_out, check_data_root, check_effort, print_plan
 
@@ -74,10 +74,12 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError(f"--confidence {args.confidence:g}: expected a number between 0.5 and 1, such as 0.95")
     if args.standalone and args.format != "latex":
         raise UsageError("--standalone belongs to --format latex")
+    check_folder(args.out, "--out")
+    choose_energy(args.energy, args.country, args.region)  # a wrong country is told before anything runs
     budget = check_effort(args)
     probes = choose_probes(args.probes)
     asked, parts, plan = plan_probes(
-        args.algos, probes, args.seeds, args.preset, parse_overrides(args.assignments), Path(args.out),
+        args.algos, probes, args.seeds, args.preset, parse_overrides(args.assignments), request_template(args),
         device_kind(args.device),
     )  # fmt: skip
     check_data_root(plan, args)
@@ -115,7 +117,7 @@ def _answers(parts: list[ProbePlan]) -> list[Answers]:
         for label, runs in runs_of(part).items():
             finished = {seed: run.store for seed, run in runs.items() if run.finished()}
             one.runs[label, part.value] = {
-                seed: Finished(store.summary(), store.rows()) for seed, store in finished.items()
+                seed: Finished(store.summary(), store.rounds()) for seed, store in finished.items()
             }
         one.refused.update({refusal.label: refusal.reason for refusal in part.plan.refusals})
     return list(found.values())

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+from ._request import add_circumstances, request_from
+
 EXAMPLES = """examples:
   fmtlbench run --algo fedhca2 --scenario st_mt_1
   fmtlbench run --algo fedavg --scenario st_mt_2 --seed 1 --rounds 10
@@ -29,22 +31,13 @@ def add(verbs) -> None:
     parser.add_argument("--preset", default="nano", help="how big (fmtlbench list presets); default: nano")
     parser.add_argument("--seed", type=int, default=0, help="default: 0")
     parser.add_argument("--rounds", type=int, help="instead of the preset's number")
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:<n> or mps; default: auto")
-    parser.add_argument("--data-root", help="folder of the real datasets (the embedded data need none)")
-    parser.add_argument("--out", default="runs", help="folder of the runs; default: runs")
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", dest="assignments",
         help="override one value, e.g. train.lr=1e-3 or algo.c=0.2; repeatable",
     )  # fmt: skip
     parser.add_argument("--fresh", action="store_true", help="start over, discarding what this run left before")
     parser.add_argument("--save-predictions", action="store_true", help="keep the last round's predictions as images")
-    parser.add_argument(
-        "--no-energy", action="store_false", dest="energy", default=None, help="do not measure energy and carbon"
-    )
-    parser.add_argument(
-        "--country", metavar="ISO3", help="whose electricity, e.g. FRA, for the carbon figure; default: world average"
-    )
-    parser.add_argument("--region", help="of that country (states, provinces, bidding zones; where there are figures)")
+    add_circumstances(parser)
     parser.add_argument(
         "--format", choices=("auto", "table", "tsv", "json"), default="auto",
         help="how to print the result; auto: table on a terminal, tab-separated elsewhere",
@@ -53,9 +46,7 @@ def add(verbs) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from ..config import parse_overrides
-
-    overrides = parse_overrides(args.assignments)
+    request = request_from(args)
 
     from ..api import launch
     from ..progress import Bars, JsonLines
@@ -64,10 +55,7 @@ def main(args: argparse.Namespace) -> int:
     terminal = sys.stdout.isatty()
     progress = Bars() if terminal else JsonLines()
     try:
-        result = launch(
-            args.algo, args.scenario, args.preset, args.seed, args.rounds, args.device, args.data_root, args.out,
-            args.fresh, progress, overrides, args.save_predictions, args.energy, args.country, args.region,
-        )  # fmt: skip
+        result = launch(request, progress)
     finally:
         progress.end()
     choice = args.format if args.format != "auto" else ("table" if terminal else "tsv")

@@ -52,7 +52,7 @@ def main(args: argparse.Namespace) -> int:
 
     if args.standalone and args.format != "latex":
         raise UsageError("--standalone belongs to --format latex")
-    runs, reruns, notes = set_reruns_aside(collect_runs(args.runs))
+    runs, reruns, notes = set_reruns_aside(collect_runs(args.runs, reading=("manifest",)))
     delta = asked_delta(args, runs, args.baseline)
     chosen = runs if args.setting is None else runs.of_setting(args.setting)
     pair = find_pair(args.pair, chosen.frame) if args.pair else None

@@ -126,7 +126,7 @@ def bill_lines(cost: Mapping[str, Any]) -> list[str]:
     if phases:
         shown = sorted((name for name in phases if phases[name] >= 0.0005), key=phases.get, reverse=True)
         lines.append(f"time    {_time(cost['seconds_total'])}: " + ", ".join(f"{n} {_time(phases[n])}" for n in shown))
-    if cost.get("bytes_up") is not None:
+    if {"bytes_up", "bytes_down"} <= cost.keys():
         lines.append(f"traffic {quantity(cost['bytes_up'], 'B')} up, {quantity(cost['bytes_down'], 'B')} down")
     if energy := cost.get("energy"):
         lines += _energy_lines(energy)
@@ -143,8 +143,8 @@ def _energy_lines(energy: Mapping[str, Any]) -> list[str]:
         return [f"energy  unknown: {energy.get('reason') or 'no reason recorded'}"]
     text = f"energy  {quantity(energy['kwh'] * 1000, 'Wh')}, {quantity(energy['co2e_g'], 'g')} CO₂e"
     if energy.get("g_per_kwh") is not None:
-        where = energy["country"] or "world average; --country sets another"
-        where += f", {energy['region']}" if energy["region"] else ""
+        where = energy.get("country") or "world average; --country sets another"
+        where += f", {energy['region']}" if energy.get("region") else ""
         text += f" at {energy['g_per_kwh']:.0f} g/kWh ({where})"
     lines = [text]
     if energy.get("how"):

@@ -16,6 +16,8 @@ from safetensors.torch import load_file, save
 
 from ..errors import FmtlbenchError
 from ..files import sha256_file, sync_folder, write_json
+from ..runs.folder import DamagedRun, NewerFormat, check_format
+from ..runs.records import FIRST_FORMAT, FORMAT
 from .trees import join_tree, split_tree
 
 KEEP = 2
@@ -31,7 +33,7 @@ def save_checkpoint(folder: Path, done: int, states: dict[str, Any]) -> None:
     partial = folder / f".{final.name}.partial"
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
-    index: dict[str, Any] = {"rounds": done, "states": {}}
+    index: dict[str, Any] = {"format": FORMAT, "rounds": done, "states": {}}
     try:
         for name, tree in states.items():
             tensors, skeleton = split_tree(tree)
@@ -71,6 +73,7 @@ def load_checkpoint(folder: Path, done: int, only: str | None = None) -> dict[st
     place = folder / f"round-{done:05d}"
     try:
         index = json.loads((place / "index.json").read_text(encoding="utf-8"))
+        check_format(place, "index.json", index.get("format", FIRST_FORMAT))
         states = {}
         for name in index["states"] if only is None else [only]:
             entry, file = index["states"][name], place / f"{name}.safetensors"
@@ -78,5 +81,7 @@ def load_checkpoint(folder: Path, done: int, only: str | None = None) -> dict[st
                 raise DamagedCheckpoint(f"{file} is not as it was written (checksum differs)")
             states[name] = join_tree(load_file(file), entry["tree"])
         return states
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except NewerFormat:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, DamagedRun) as error:
         raise DamagedCheckpoint(f"{place} cannot be read: {error}") from None

@@ -17,8 +17,9 @@ from ..files import write_json
 from ..predictions.panel import PanelRow
 from ..predictions.write import ABOUT, replaced_folder, write_prediction
 from ..progress import Quiet
+from ..runs.folder import DamagedRun, NewerFormat, RunFolder, read_record, stamped
+from ..runs.records import Predictions
 from ..setting import is_below
-from ..store import read_json
 from .stored import StoredRun, seen
 
 
@@ -27,7 +28,7 @@ def predict_run(folder: Path, data_root: Path | None, device: torch.device, prog
     run = StoredRun(folder)
     # Of an unseen client nothing is kept: it fits its decoders to an encoder only to be scored.
     splits = [split for split in run.config.scenario.evaluation if split != "unseen"]
-    targets = {split: split_folder(folder, split) for split in splits}
+    targets = {split: RunFolder(folder).predictions(split) for split in splits}
     missing = {split: target for split, target in targets.items() if not _is_complete(run, target)}
     if missing:
         run.open(data_root, device, progress)
@@ -36,14 +37,14 @@ def predict_run(folder: Path, data_root: Path | None, device: torch.device, prog
     return list(targets.values())
 
 
-def split_folder(run: Path, split: str) -> Path:
-    """Where a run keeps its predictions for a split."""
-    return run / ("predictions" if split == "global" else f"predictions-{split}")
-
-
 def _is_complete(run: StoredRun, folder: Path) -> bool:
-    about = read_json(folder / ABOUT) or {}
-    return about.get("complete") is True and (about.get("run"), about.get("round")) == (run.name, run.done)
+    try:
+        about = read_record(folder / ABOUT, Predictions)
+    except NewerFormat:
+        raise
+    except DamagedRun:  # predictions can be made again
+        return False
+    return about is not None and about["complete"] and (about["run"], about["round"]) == (run.name, run.done)
 
 
 def save_predictions(
@@ -68,7 +69,7 @@ def save_predictions(
                     write_prediction(partial / party.id / task, task, prediction.image, value, names)
                 run.progress.preparing(f"predictions of {party.id}", count, len(places[party.id]))
             about["clients"][party.id] = {"tasks": list(wanted), "images": len(places[party.id])}
-        write_json(partial / ABOUT, about)
+        write_json(partial / ABOUT, stamped(about))
     return folder
 
 

@@ -19,11 +19,11 @@ from ..data.open import open_datasets
 from ..data.views import client_data
 from ..errors import FmtlbenchError
 from ..exchange import Party
-from ..manifest import session, versions
 from ..models.weights import check_weights, weights_identity
 from ..progress import Quiet
-from ..result import RunResult
-from ..store import RunStore, StoreError
+from ..runs.result import RunResult
+from ..runs.session import session, versions
+from ..runs.store import RunStore, StoreError
 from ..tasks import task_specs
 from .checkpoint import DamagedCheckpoint, available, load_checkpoint, save_checkpoint
 from .factory import ClientFactory
@@ -59,7 +59,7 @@ def _run(
     done = _resume(store, federation, progress)
     fingerprints = {f"{domain}/{split}": d.fingerprint for (domain, split), d in datasets.items()}
     _write_manifest(store, device, done, fingerprints, progress)
-    meter.begin(store.rows("timing.jsonl"))
+    meter.begin(store.timing())
     progress.begin(config.federation.rounds, done, federation.steps_per_round)
     try:
         told: set[str] = set()
@@ -155,7 +155,7 @@ def _one_round(store: RunStore, federation: Federation, index: int, progress: Qu
 def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str], meter: RunMeter) -> RunResult:
     """summary.json holds what the config decides, cost.json what it took."""
     tail = meter.tail()  # what follows is reckoning, not the run's
-    config, rows = store.config, store.rows()
+    config, rows = store.config, store.rounds()
     scores, before = rows[-1]["scores"], rows[-1].get("scores_before", [])
     everybody = {party.id: party for party in (*federation.parties, *federation.newcomers)}
     trivial: dict[tuple, float | None] = {}
@@ -208,9 +208,8 @@ def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str
     counts = federation.counts()
     sizes = {what: {client: of[what] for client, of in counts.items()} for what in ("parameters", "flops")}
     traffic = summary["bytes_up"], summary["bytes_down"]
-    bill = make_bill(store.rows("timing.jsonl"), store.repeated(), tail, *traffic)
-    store.write_summary(summary, {**bill, **sizes})
-    return RunResult(store.folder, summary, reused=False)
+    bill = make_bill(store.timing(), store.repeated(), tail, *traffic)
+    return RunResult(store.folder, store.write_summary(summary, {**bill, **sizes}), reused=False)
 
 
 def _about(federation: Federation, members: Sequence[Party]) -> list[dict[str, Any]]:

@@ -22,7 +22,8 @@ from ..errors import FmtlbenchError, UsageError, unknown
 from ..exchange import Party
 from ..files import sha256_file
 from ..progress import Quiet
-from ..store import read_json
+from ..runs.find import located
+from ..runs.folder import RunFolder
 from .checkpoint import DamagedCheckpoint, available, load_checkpoint
 from .client import Client
 from .factory import make_algorithm
@@ -48,16 +49,17 @@ class StoredRun:
 
     def __init__(self, folder: Path) -> None:
         self.folder = Path(folder)
-        if not (self.folder / "config.yaml").is_file():
+        self.files = RunFolder(self.folder)
+        if not self.files.has_config():
             raise UsageError(f"{self.folder}: no run in it (no config.yaml){_runs_below(self.folder)}")
-        config = RunConfig.from_file(self.folder / "config.yaml")
+        config = self.files.run_config()
         self._check_method(config)
-        rounds = available(self.folder / "checkpoint")
+        rounds = available(self.files.checkpoints)
         if not rounds:
             raise FmtlbenchError(f"{self.folder}: no checkpoint, so there is no network to ask")
         self.name = self.folder.resolve().name
         self.done, self.rounds = rounds[-1], config.federation.rounds
-        self.finished = read_json(self.folder / "summary.json") is not None
+        self.finished = self.files.summary() is not None
         if self.finished and self.done != self.rounds:
             raise FmtlbenchError(
                 f"{self.folder}: the checkpoint of the last round, {self.rounds}, is not there any more"
@@ -73,7 +75,7 @@ class StoredRun:
         if data_root is not None and self.config.data.source == "synth":
             raise UsageError(f"--data-root {data_root}: {self.folder} uses the embedded data")
         datasets = open_datasets(self.config, data_root, progress)
-        manifest = read_json(self.folder / "manifest.json") or {}
+        manifest = self.files.manifest() or {}
         for (domain, split), dataset in datasets.items():
             if manifest.get("data", {}).get(f"{domain}/{split}", dataset.fingerprint) != dataset.fingerprint:
                 raise FmtlbenchError(f"{domain}/{split} has changed since {self.folder} was made")
@@ -125,7 +127,7 @@ class StoredRun:
 
     def _state(self, name: str) -> dict[str, Any]:
         try:
-            return load_checkpoint(self.folder / "checkpoint", self.done, only=name)[name]
+            return load_checkpoint(self.files.checkpoints, self.done, only=name)[name]
         except DamagedCheckpoint as error:
             raise FmtlbenchError(f"damaged checkpoint: {error}") from None
 
@@ -178,6 +180,9 @@ def stretch(value: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
 
 
 def _runs_below(folder: Path) -> str:
-    found = sorted(path.parent for depth in ("*", "*/*", "*/*/*") for path in folder.glob(f"{depth}/config.yaml"))
+    try:
+        found = [run for run, _ in located([folder])[0]]
+    except UsageError:  # no such folder, or none below it
+        return ""
     more = f" and {len(found) - 3} more" if len(found) > 3 else ""
     return f"; runs below it: {', '.join(map(str, found[:3]))}{more}" if found else ""

@@ -43,6 +43,15 @@ def make_figure(kind: str, collection: Collection, options: Options, notes: list
     return KINDS[kind](collection, options, notes)
 
 
+def files_read(kind: str, x: str = "rounds") -> tuple[str, ...]:
+    """Return what a figure reads of a run beside its summary, as `collect` takes it; `x` is what it is drawn over."""
+    if kind == "pareto":
+        return ("cost",)
+    if kind == "rounds" and x in ("kwh", "hours"):
+        return ("rounds", "timing")
+    return ("rounds",) if kind in ("rounds", "hyperweights", "grouping", "updates") else ()
+
+
 def _rounds(collection: Collection, o: Options, notes: list[str]) -> Figure:
     from .rounds import rounds_curves, rounds_figure
 

@@ -17,7 +17,7 @@ def evaluated(run: RunRecord, split: str) -> dict[int, list[dict[str, Any]]]:
     """Round → its primary scores on the split, for the rounds that were evaluated on it."""
     rounds = {
         row["round"]: [r for r in row["scores"] if r["primary"] and r["split"] == split]
-        for row in run.rows()
+        for row in run.rounds()
         if row.get("scores")
     }
     rounds = {number: records for number, records in rounds.items() if records}
@@ -30,15 +30,15 @@ def evaluated(run: RunRecord, split: str) -> dict[int, list[dict[str, Any]]]:
 
 
 def _bytes(run: RunRecord) -> dict[int, float]:
-    return _running({row["round"]: (row["bytes_up"] + row["bytes_down"]) / 1e9 for row in run.rows()})
+    return _running({row["round"]: (row["bytes_up"] + row["bytes_down"]) / 1e9 for row in run.rounds()})
 
 
 def _hours(run: RunRecord) -> dict[int, float]:
-    return _running({row["round"]: sum(row["seconds"].values()) / 3600 for row in run.rows("timing.jsonl")})
+    return _running({row["round"]: sum(row["seconds"].values()) / 3600 for row in run.timing()})
 
 
 def _kwh(run: RunRecord) -> dict[int, float]:
-    rows = run.rows("timing.jsonl")
+    rows = run.timing()
     if not rows or any((row.get("energy") or {}).get("kwh") is None for row in rows):
         raise PlotError(f"{run.name}: timing.jsonl has no energy of every round; x can be rounds, bytes or hours")
     return {row["round"]: row["energy"]["kwh"] for row in rows}
@@ -54,7 +54,7 @@ def _running(values: dict[int, float]) -> dict[int, float]:
 
 # name → (axis label, run → round → amount so far)
 AMOUNTS: dict[str, tuple[str, Callable[[RunRecord], dict[int, float]]]] = {
-    "rounds": ("communication round", lambda run: {row["round"]: row["round"] for row in run.rows()}),
+    "rounds": ("communication round", lambda run: {row["round"]: row["round"] for row in run.rounds()}),
     "kwh": ("energy (kWh)", _kwh),
     "bytes": ("communication (GB)", _bytes),
     "hours": ("time (hours)", _hours),

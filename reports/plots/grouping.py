@@ -14,7 +14,7 @@ from .style import LINE, WIDTH, heat_bar, new_figure, styled
 
 def grouping_frequency(run: RunRecord) -> pd.DataFrame:
     """[clients, clients]: in which share of the rounds both took part the row followed the column, in percent."""
-    groups = [row["algorithm"]["groups"] for row in run.rows() if (row.get("algorithm") or {}).get("groups")]
+    groups = [row["algorithm"]["groups"] for row in run.rounds() if (row.get("algorithm") or {}).get("groups")]
     if not groups:
         raise PlotError(f"{run.name}: no groups in metrics.jsonl; they are MaT-FL's")
     clients = [client["id"] for client in run.summary["clients"]]
@@ -31,7 +31,7 @@ def grouping_frequency(run: RunRecord) -> pd.DataFrame:
 
 def layer_votes(run: RunRecord, client: str | None = None) -> pd.DataFrame | None:
     """[layers, clients]: mean votes over rounds of one client's layers (default: the first); None without votes."""
-    rounds = [row["algorithm"]["votes"] for row in run.rows() if (row.get("algorithm") or {}).get("votes")]
+    rounds = [row["algorithm"]["votes"] for row in run.rounds() if (row.get("algorithm") or {}).get("votes")]
     if not rounds:
         if client:
             raise PlotError(f"{run.name}: its layers did not vote; MaT-FL with variant=voting does")

@@ -14,7 +14,7 @@ from .style import LINE, heat_bar, in_order, legend_columns, legend_height, new_
 def hyperweights_data(run: RunRecord, round_: int | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
     """α [rounds, clients] and β [decoders, layers] of one round (default: the last), as used: clamped to [0, 1]."""
     rows = {
-        row["round"]: row["algorithm"] for row in run.rows() if {"alpha", "beta"} <= set(row.get("algorithm") or ())
+        row["round"]: row["algorithm"] for row in run.rounds() if {"alpha", "beta"} <= set(row.get("algorithm") or ())
     }
     if not rows:
         raise PlotError(f"{run.name}: no alpha and beta in metrics.jsonl; they are FedHCA²'s")

@@ -40,7 +40,7 @@ def updates_points(run: RunRecord, kind: str = "encoder", round_: int | None = N
         round_: One of the evaluated rounds.
         normalise: To length 1 first, since directions are what conflicts.
     """
-    rounds = {row["round"]: row["updates"] for row in run.rows() if row.get("updates")}
+    rounds = {row["round"]: row["updates"] for row in run.rounds() if row.get("updates")}
     if not rounds:
         raise PlotError(
             f"{run.name}: no updates in metrics.jsonl; methods that share nothing, and older runs, have none"

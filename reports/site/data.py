@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
 
 from ...errors import UsageError
+from ...runs.records import RoundRow, TimingRow
 from ..collect import Collection, RunRecord
 from ..delta import Delta
 from ..leaderboard import leaderboards
@@ -24,13 +24,18 @@ class _Remembering(RunRecord):
     """Several figures and tables of a page read the same rows."""
 
     @cached_property
-    def _read(self) -> dict[str, list[dict[str, Any]]]:
-        return {}
+    def _rounds(self) -> list[RoundRow]:
+        return super().rounds()
 
-    def rows(self, name: str = "metrics.jsonl") -> list[dict[str, Any]]:
-        if name not in self._read:
-            self._read[name] = super().rows(name)
-        return self._read[name]
+    @cached_property
+    def _timing(self) -> list[TimingRow]:
+        return super().timing()
+
+    def rounds(self) -> list[RoundRow]:
+        return self._rounds
+
+    def timing(self) -> list[TimingRow]:
+        return self._timing
 
 
 @dataclass

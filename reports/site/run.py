@@ -9,9 +9,9 @@ from typing import Any
 from ...bench.durations import duration
 from ...cost.bill import quantity
 from ...errors import FmtlbenchError
+from ...runs.folder import everybody
 from ...tasks import TASKS
 from ..collect import RunRecord
-from ..runs import everybody
 from ..table import MISSING
 from .curves import draw, loss_curves, score_curves
 from .data import SPLITS, Site
@@ -98,7 +98,7 @@ def _scores(run: RunRecord) -> Html:
 
 
 def _curves(run: RunRecord) -> Html:
-    rows = run.rows()
+    rows = run.rounds()
     if not rows:
         return tag("p", "The run has no metrics.jsonl.")
     parts: list[Any] = []
@@ -191,7 +191,7 @@ def _versions(run: RunRecord) -> Html:
 
 def _configuration(run: RunRecord) -> Html:
     try:
-        text = (run.folder / "config.yaml").read_text(encoding="utf-8", errors="replace")
+        text = run.files.config_text()
     except OSError as error:
         return tag("p", f"config.yaml cannot be read: {error.strerror}")
     return tag("details", tag("summary", "config.yaml"), tag("pre", verbatim(text), tabindex="0"))

@@ -28,8 +28,10 @@ class Bench:
 
     def plan(self, *args, with_local=True, **given):
         from fmtlbench.bench.plan import make_plan
+        from fmtlbench.request import RunRequest
 
-        return make_plan(self.grid(*args, **given), self.out, "cpu", with_local)
+        how = {name: given.pop(name) for name in ("energy", "country", "region", "data_root") if name in given}
+        return make_plan(self.grid(*args, **given), RunRequest("", "", out=self.out, **how), "cpu", with_local)
 
     def work(self, plan, modes=None, display=None, **given):
         """Do the plan in this process."""

@@ -11,6 +11,17 @@ import time
 from pathlib import Path
 
 ROUNDS = 2
+# As little as the summary of a finished run can say.
+SUMMARY = {
+    "algorithm": "",
+    "scenario": "",
+    "preset": "",
+    "data": "",
+    "seed": 0,
+    "rounds": 2,
+    "clients": [],
+    "scores": [],
+}
 
 
 def tell(**event):
@@ -25,10 +36,10 @@ def train(folder, rounds=ROUNDS):
     for index in range(done, rounds):
         time.sleep(0.05)
         with rows.open("a") as file:
-            file.write(json.dumps({"round": index + 1}) + "\n")
+            file.write(json.dumps({"round": index + 1, "bytes_up": 1, "bytes_down": 1}) + "\n")
         tell(event="round", round=index + 1, rounds=rounds, seconds=0.05, eta_seconds=0.05 * (rounds - index - 1))
     (folder / "cost.json").write_text(json.dumps({"seconds": {}, "seconds_total": 0.05 * rounds}))
-    (folder / "summary.json").write_text("{}")
+    (folder / "summary.json").write_text(json.dumps(SUMMARY))
 
 
 def main(mode, folder, starts):

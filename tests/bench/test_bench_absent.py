@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
+from fake_run import SUMMARY
 
-from fmtlbench.bench.absent import note_plan, refused_file
+from fmtlbench.bench.absent import note_plan
 from fmtlbench.config import resolve
 from fmtlbench.reports.collect import collect
+from fmtlbench.runs.absence import refused_file
 
 HALF = {"federation.participation": 0.5}  # local training refuses it
 
@@ -59,7 +61,7 @@ def test_a_pair_that_became_possible_loses_its_note(bench):
     config = plan.runs[0].config
     stale = bench.out / refused_file("fedavg", config.algorithm.options, config.setting())
     stale.parent.mkdir(parents=True, exist_ok=True)
-    stale.write_text("{}")
+    stale.write_text(json.dumps(SUMMARY))
     note_plan(plan)
     assert not stale.exists() and (bench.out / file).exists()
 
@@ -83,7 +85,7 @@ def test_a_failure_is_stored_until_the_run_is_done(bench):
     bench.work(bench.plan("fedavg", seeds="0", with_local=False))
     assert [note["seed"] for note in notes(bench).values()] == [1]
     left = bench.plan("fedavg", seeds="1", with_local=False)
-    (left.runs[0].store.folder / "summary.json").write_text("{}")  # by `fmtlbench run`
+    (left.runs[0].store.folder / "summary.json").write_text(json.dumps(SUMMARY))  # by `fmtlbench run`
     note_plan(bench.plan("fedavg", seeds="1", with_local=False))
     assert notes(bench) == {}
 
@@ -94,12 +96,12 @@ def test_an_interrupted_run_has_not_failed(bench):
 
 
 def test_a_note_that_cannot_be_written_does_not_stop_the_bench(bench, monkeypatch):
-    from fmtlbench.bench import absent
+    from fmtlbench.runs import absence
 
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(absent, "write_json", full)
+    monkeypatch.setattr(absence, "write_json", full)
     outcome = bench.work(bench.plan("fedavg,fedper", with_local=False), {"fedavg": "fail"}, retries=0)
     assert (outcome.count("failed"), outcome.count("ran")) == (1, 1)
 

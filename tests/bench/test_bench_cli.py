@@ -14,6 +14,8 @@ from tiny import TINY
 
 from fmtlbench import cli
 from fmtlbench.bench import child, device, workers
+from fmtlbench.cli._request import request_from
+from fmtlbench.runs.folder import RunFolder
 
 
 @pytest.fixture
@@ -23,8 +25,9 @@ def command(bench, monkeypatch, capsys):
 
     monkeypatch.setattr(cli, "VERBS", ("bench",))
 
-    def call(*argv, modes=None, scenario=bench.scenario, out=bench.out):
-        monkeypatch.setattr(child, "run_command", imitation(modes or {}, bench.started))
+    def call(*argv, modes=None, scenario=bench.scenario, out=bench.out, imitate=True):
+        if imitate:
+            monkeypatch.setattr(child, "run_command", imitation(modes or {}, bench.started))
         capsys.readouterr()
         words = ["bench", "--scenarios", scenario, "--rounds", "2", "--device", "cpu", "--out", str(out), *argv]
         try:
@@ -146,8 +149,6 @@ def test_an_output_folder_that_cannot_be_had_is_one_line(bench, command, tmp_pat
 
 
 def test_the_command_of_a_run_gives_the_same_config_back(bench, monkeypatch):
-    from fmtlbench.config import parse_overrides, resolve
-
     overrides = {
         "data.size": {"pascal": [32, 32], "nyud": [32, 64]}, "train.lr": 1e-3, "train.min_lr": 1e-7,
         "train.clip_norm": None, "train.augment": ["flip"], "model.pretrained": False,
@@ -155,16 +156,43 @@ def test_the_command_of_a_run_gives_the_same_config_back(bench, monkeypatch):
     }  # fmt: skip
     monkeypatch.setattr(cli, "VERBS", ("run",))
     for run in bench.plan("fedhca2[algo.c=0.25]", seeds="3", overrides=overrides).runs:
-        args = cli.build_parser().parse_args(child.run_command(run, "cpu", None)[3:])
-        given = parse_overrides(args.assignments)
-        assert resolve(args.algo, args.scenario, args.preset, args.seed, "cpu", given) == run.config
-        assert (args.out, args.format, args.data_root) == (str(bench.out), "json", None)
+        args = cli.build_parser().parse_args(child.run_command(run)[3:])
+        assert request_from(args) == run.request and request_from(args).config() == run.config
+        assert (args.out, args.format, args.data_root, args.device) == (str(bench.out), "json", None, "cpu")
+
+
+@pytest.mark.parametrize(
+    "flags, asked",
+    [
+        ([], (None, None, None)),
+        (["--no-energy"], (False, None, None)),
+        (["--energy", "--country", "USA", "--region", "vermont"], (True, "USA", "vermont")),
+    ],
+)
+def test_every_run_is_measured_as_the_bench_was_asked(command, monkeypatch, flags, asked):
+    commands = []
+
+    def work(self):
+        commands.extend(map(self.command, self.plan.runs))
+        return self.outcome
+
+    monkeypatch.setattr(workers.Workers, "work", work)
+    command("--algos", "fedavg", *flags, imitate=False)
+    monkeypatch.setattr(cli, "VERBS", ("run",))
+    requests = [request_from(cli.build_parser().parse_args(words[3:])) for words in commands]
+    assert [request.algo for request in requests] == ["local", "fedavg"]
+    assert {(request.energy, request.country, request.region) for request in requests} == {asked}
+
+
+def test_an_unknown_country_is_told_before_anything_runs(bench, command):
+    code, _, err = command("--algos", "fedavg", "--country", "FRX")
+    assert code == 2 and "--country FRX" in err and bench.starts() == [] and not bench.out.exists()
 
 
 def test_the_data_root_goes_to_runs_on_real_data_only(bench):
-    real = bench.plan("fedavg", overrides={"data.source": "real", "model.init": "torch"}).runs[0]
-    assert "--data-root" in child.run_command(real, "cpu", "data")
-    assert "--data-root" not in child.run_command(bench.plan("fedavg").runs[0], "cpu", "data")
+    real = {"data.source": "real", "model.init": "torch"}
+    assert "--data-root" in child.run_command(bench.plan("fedavg", overrides=real, data_root="data").runs[0])
+    assert "--data-root" not in child.run_command(bench.plan("fedavg", data_root="data").runs[0])
 
 
 def test_auto_is_the_cpu_without_asking_where_no_gpu_can_be(monkeypatch):
@@ -193,7 +221,7 @@ def test_real_runs_are_stopped_resumed_and_end_where_the_plan_looked(bench, monk
     from fmtlbench.bench.estimate import Pace
 
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", os.environ["ONEDNN_MAX_CPU_ISA"])
-    wanted = {"algos": "fedavg", "overrides": TINY, "rounds": 4, "with_local": False}
+    wanted = {"algos": "fedavg", "overrides": TINY, "rounds": 4, "with_local": False, "energy": False}
 
     class StopAfterTheFirstRound(workers.Display):
         def tick(self, loop):
@@ -201,7 +229,7 @@ def test_real_runs_are_stopped_resumed_and_end_where_the_plan_looked(bench, monk
                 loop.budget = 0.0
 
     def work(plan, display, pace):
-        return workers.Workers(plan, lambda run: child.run_command(run, "cpu", None), display, pace).work()
+        return workers.Workers(plan, child.run_command, display, pace).work()
 
     stopped = work(bench.plan(**wanted), StopAfterTheFirstRound(), Pace())
     assert stopped.stopped == "budget" and stopped.count("left") == 1
@@ -213,5 +241,6 @@ def test_real_runs_are_stopped_resumed_and_end_where_the_plan_looked(bench, monk
     assert (record.outcome, record.error) == ("ran", None)
     assert pace.seconds(plan.runs[0]) > 0
     assert "going on after round" in Path(record.log).read_text()
+    assert RunFolder(plan.runs[0].store.folder).cost()["energy"]["reason"] == "turned off (--no-energy)"
     assert json.loads((plan.runs[0].store.folder / "summary.json").read_text())["rounds"] == 4
     assert bench.plan(**wanted).runs[0].state == "done"

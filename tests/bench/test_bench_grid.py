@@ -12,6 +12,7 @@ from fmtlbench.bench.durations import duration, parse_duration
 from fmtlbench.bench.grid import Flags, parse_seeds, read_grid, split
 from fmtlbench.bench.plan import make_plan
 from fmtlbench.errors import UsageError
+from fmtlbench.request import RunRequest
 from fmtlbench.scenarios import probe_names, scenario_files
 
 ROOT = Path(__file__).parents[2]
@@ -99,7 +100,7 @@ def test_the_guides_grid_is_one(bench, grid_file):
     (text,) = re.findall(r"^```yaml\n(.*?)^```", (ROOT / "docs" / "bench.md").read_text(), re.M | re.S)
     grid = read_grid(grid_file(text), Flags())
     assert [v.label for v in grid.variants] == ["fedavg", "fedhca2", "fedavg-encoder", "fedhca2-careful"]
-    assert len(make_plan(grid, bench.out, "cpu").runs) == 5 * 2 * 5
+    assert len(make_plan(grid, RunRequest("", "", out=bench.out), "cpu").runs) == 5 * 2 * 5
 
 
 def test_flags_take_the_place_of_the_files_entries(grid_file):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from fake_run import SUMMARY
 
 from fmtlbench.bench.estimate import Pace
 from fmtlbench.errors import UsageError
@@ -48,8 +49,8 @@ def test_states_come_from_the_folders(bench):
     fresh = bench.plan("fedavg", seeds="0-3", with_local=False)
     for run in fresh.runs[:3]:
         run.store.folder.mkdir(parents=True)
-    (fresh.runs[0].store.folder / "summary.json").write_text("{}")
-    (fresh.runs[1].store.folder / "metrics.jsonl").write_text('{"round": 1}\n{"rou')
+    (fresh.runs[0].store.folder / "summary.json").write_text(json.dumps(SUMMARY))
+    (fresh.runs[1].store.folder / "metrics.jsonl").write_text('{"round": 1, "bytes_up": 1, "bytes_down": 1}\n{"rou')
     plan = bench.plan("fedavg", seeds="0-3", with_local=False)
     assert [(run.state, run.rounds_done, run.rounds_left) for run in plan.runs] == [
         ("done", 2, 0), ("resume", 1, 1), ("new", 0, 2), ("new", 0, 2)
@@ -122,8 +123,8 @@ def test_the_longer_side_of_the_table_goes_down(bench):
 def finish(run, seconds):
     run.store.folder.mkdir(parents=True)
     (run.store.folder / "config.yaml").write_text(run.config.dump())
-    (run.store.folder / "cost.json").write_text(json.dumps({"seconds_total": seconds}))
-    (run.store.folder / "summary.json").write_text("{}")
+    (run.store.folder / "cost.json").write_text(json.dumps({"seconds": {}, "seconds_total": seconds}))
+    (run.store.folder / "summary.json").write_text(json.dumps(SUMMARY))
 
 
 def estimate(plan, jobs=1):

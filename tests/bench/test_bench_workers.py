@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from fake_run import SUMMARY
 
 from fmtlbench.bench import workers
 from fmtlbench.bench.claims import claim, worked_on
@@ -132,7 +133,7 @@ def test_a_run_that_another_process_has_is_waited_for(bench):
         def settled(self, record, working):
             if record.run is mine:  # meanwhile the other one finishes
                 theirs.store.folder.mkdir(parents=True)
-                (theirs.store.folder / "summary.json").write_text("{}")
+                (theirs.store.folder / "summary.json").write_text(json.dumps(SUMMARY))
                 held.release()
 
     outcome = bench.work(plan, display=Other())

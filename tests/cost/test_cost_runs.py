@@ -187,7 +187,7 @@ def test_resuming_adds_up_and_shows_what_was_made_again(tiny_run, killed, tmp_pa
 
 def test_setting_aside_twice_counts_once(tiny_run, killed, monkeypatch):
     """Killed again between keeping the rows and trimming the files."""
-    from fmtlbench import store
+    from fmtlbench.runs import store
 
     def no_trimming(path, text):
         if path.name != "repeated.jsonl":

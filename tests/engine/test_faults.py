@@ -15,7 +15,7 @@ import torch
 
 from fmtlbench.engine import checkpoint, client, precision
 from fmtlbench.errors import FmtlbenchError
-from fmtlbench.store import RunStore
+from fmtlbench.runs.store import RunStore
 
 
 class Stop(BaseException):

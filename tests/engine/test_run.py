@@ -17,7 +17,7 @@ from fmtlbench.data import open as data_open
 from fmtlbench.engine import checkpoint, client, federation
 from fmtlbench.engine import run as engine_run
 from fmtlbench.errors import FmtlbenchError
-from fmtlbench.store import RunStore
+from fmtlbench.runs.store import RunStore
 
 DETERMINISTIC = ("metrics.jsonl", "summary.json", "config.yaml")
 

@@ -17,7 +17,7 @@ from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
 from fmtlbench.errors import FmtlbenchError
 from fmtlbench.models.build import build_client_model
-from fmtlbench.store import RunStore
+from fmtlbench.runs.store import RunStore
 
 # A pool of its own leaves the shares of the others as they are.
 LATE = SCENARIO.replace("evaluation: [global, personal]", "evaluation: [global, personal, unseen]").replace(

@@ -70,6 +70,13 @@ def grams(clients: Mapping) -> dict[str, Any]:
     return {"encoder": {"owners": [[c, None] for c in clients], "gram": (x @ x.T).tolist()}}
 
 
+def energy_row(kwh: float, co2e_g: float) -> dict[str, Any]:
+    """What a timing row says of the energy so far."""
+    used = {"kwh": kwh, "co2e_g": co2e_g, "seconds": 50.0}
+    place = {"country": None, "region": None, "g_per_kwh": 300.0}
+    return {**used, "parts": {"cpu": kwh}, "round": used, "how": {"cpu": "measured: RAPL"}, **place}
+
+
 def write_rounds(
     root: Path, algorithm: str, seed: int = 0, clients: Mapping = DUO, rounds: int = 6, every: int = 2, **given: Any
 ) -> Path:
@@ -89,10 +96,11 @@ def write_rounds(
         if "scores" in row and algorithm != "local":
             row["updates"] = grams(clients)
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    kwh = [{"kwh": 0.001 * r * (1 + place), "co2e_g": 0.3 * r} if energy else None for r in range(1, rounds + 1)]
+    kwh = [energy_row(0.001 * r * (1 + place), 0.3 * r) if energy else None for r in range(1, rounds + 1)]
     timing = [{"round": r, "seconds": {"train": 50.0 + 3 * place}, "energy": kwh[r - 1]} for r in range(1, rounds + 1)]
     (folder / "timing.jsonl").write_text("".join(json.dumps(row) + "\n" for row in timing))
     seconds = rounds * (50.0 + 3 * place)
-    cost = {"seconds": {"train": seconds}, "seconds_total": seconds, "energy": kwh[-1]}
+    bill = {key: kwh[-1][key] for key in ("kwh", "co2e_g")} if energy else None
+    cost = {"seconds": {"train": seconds}, "seconds_total": seconds, "energy": bill}
     (folder / "cost.json").write_text(json.dumps(cost))
     return folder

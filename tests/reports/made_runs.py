@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fmtlbench.runs.records import FORMAT
+
 METRIC = {
     "semseg": ("mIoU", "%", True),
     "human_parts": ("mIoU", "%", True),
@@ -82,7 +84,7 @@ def summary(
     }  # fmt: skip
     if not made["config_hash"]:
         made["config_hash"] = hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()
-    return made
+    return {"format": FORMAT, **made}
 
 
 def write_run(root: Path, made: Mapping[str, Any] | None = None, name: str | None = None, **given: Any) -> Path:
@@ -92,7 +94,7 @@ def write_run(root: Path, made: Mapping[str, Any] | None = None, name: str | Non
     folder = root / made["scenario"] / made["algorithm"] / leaf
     folder.mkdir(parents=True)
     sessions = [{"started": "2026-01-01T00:00:00+00:00", "versions": made.get("versions") or {"fmtlbench": "0.0.9"}}]
-    manifest = {"config_hash": made["config_hash"], "data": made.get("data_fingerprints"), "sessions": sessions}
+    manifest = {"config_hash": made["config_hash"], "data": made.get("data_fingerprints") or {}, "sessions": sessions}
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=2))
     cost = {"seconds": {"train": 10.0}, "seconds_total": 10.0, "bytes_up": 1, "bytes_down": 1}
     (folder / "cost.json").write_text(json.dumps(cost))

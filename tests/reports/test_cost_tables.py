@@ -254,7 +254,7 @@ def test_table_8_follows_from_its_own_columns_in_this_convention():
         run = SimpleNamespace(
             summary={"rounds": 100, "bytes_up": moved, "bytes_down": moved},
             cost={"energy": {"power_w": float(row["power_W"])}},
-            rows=lambda _, seconds=float(row["time_per_round_s"]): [{"seconds": {"step": seconds}}] * 100,
+            timing=lambda seconds=float(row["time_per_round_s"]): [{"seconds": {"step": seconds}}] * 100,
         )
         for target in ("-30", "-10"):
             made = int(row[f"rounds_to_{target}"]) + 1

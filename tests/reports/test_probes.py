@@ -25,6 +25,7 @@ from fmtlbench.reports.probes import (
     judge,
     probe_tables,
 )  # fmt: skip
+from fmtlbench.request import RunRequest
 from fmtlbench.scenarios import Expectation, load_scenario
 
 CLIENTS = {name: ("nyud", ("semseg",)) for name in ("plain-1", "plain-2", "twisted-1", "twisted-2")}
@@ -190,7 +191,7 @@ def probe(file, tmp_path, capsys, monkeypatch):
     def call(scores, *argv, algos="fedavg,matfl"):
         out = tmp_path / "probes"
         seeds = max(len(values) for values in scores.values())
-        _, _, plan = plan_probes(algos, [str(file)], f"0-{seeds - 1}", "probe", {}, out, "cpu")
+        _, _, plan = plan_probes(algos, [str(file)], f"0-{seeds - 1}", "probe", {}, RunRequest("", "", out=out), "cpu")
         for run in plan.runs:
             score = scores[run.label][run.config.seed]
             made = finished([score] * 4, FOUND if run.label == "matfl" else None)
@@ -270,7 +271,9 @@ def test_which_probes_by_default(file):
 
 
 def test_methods_to_compare_with_are_planned_and_a_family_takes_every_value(tmp_path):
-    _, parts, plan = plan_probes("matfl", ["probe_two_worlds", "probe_label_skew"], "0-1", "probe", {}, tmp_path, "cpu")
+    _, parts, plan = plan_probes(
+        "matfl", ["probe_two_worlds", "probe_label_skew"], "0-1", "probe", {}, RunRequest("", "", out=tmp_path), "cpu"
+    )
     assert [(part.scenario.name, part.value) for part in parts] == [
         ("probe_two_worlds", None), ("probe_label_skew", 1000), ("probe_label_skew", 0.1)
     ]  # fmt: skip

@@ -96,8 +96,10 @@ def test_unfinished_and_damaged_folders_are_problems_with_a_reason(tmp_path):
     told = "\n".join(found.problems)
     assert len(found.problems) == 1 + len(damage)
     for words in (
-        "not finished", "cannot be read", "holds list", "lacks scores", "has the value '50.0'", "scores ['nobody']",
-        "not a run's summary", "seed 'zero'", "options [1], expected dict", "without higher_is_better",
+        "not finished", "cannot be read", "expected an object, got []", "summary.json: lacks scores",
+        "scores.0.value: expected a number or null, got '50.0'", "scores: ['nobody'] are not among the clients",
+        "scores.0: expected an object, got 1", "seed: expected a whole number, got 'zero'",
+        "options: expected an object or null, got [1]", "has no higher_is_better",
     ):  # fmt: skip
         assert words in told
     assert all(problem.scenario == "duo" for problem in found.problems)
@@ -127,17 +129,18 @@ def test_older_summaries_fall_back_and_keep_settings_apart(tmp_path):
 def test_the_other_files_are_read_when_asked(tmp_path):
     folder = write_run(tmp_path)
     run = collect([tmp_path]).runs[0]
-    assert [row["round"] for row in run.rows()] == [1, 2]
-    assert run.rows("timing.jsonl")[0]["seconds"] == {"train": 5.0}
+    assert [row["round"] for row in run.rounds()] == [1, 2]
+    assert run.timing()[0]["seconds"] == {"train": 5.0}
     assert run.cost["seconds_total"] == 10.0
     assert run.manifest["config_hash"] == run.summary["config_hash"]
-    assert run.rows("nothing.jsonl") == []
+    (folder / "timing.jsonl").unlink()
+    assert run.timing() == []
     with (folder / "metrics.jsonl").open("a") as file:
         file.write('{"round": 3')  # cut short by a kill: no line yet
-    assert len(run.rows()) == 2
+    assert len(run.rounds()) == 2
     (folder / "metrics.jsonl").write_text('{"round"\n')
     with pytest.raises(DamagedRun, match=r"metrics.jsonl cannot be read"):
-        run.rows()
+        run.rounds()
 
 
 def test_labels_name_what_is_not_default():

@@ -197,10 +197,13 @@ def test_runs_with_lost_or_broken_files_still_have_pages(tmp_path):
         (folder / name).unlink()
     other = write_run(root, algorithm="fedavg", versions=None, data_fingerprints=None)
     (other / "metrics.jsonl").write_text("{broken\n")
-    (other / "cost.json").write_text('{"energy": 7}')
+    (other / "cost.json").write_text('{"seconds": {}, "seconds_total": 1, "energy": 7}')
     site = write_site(collect([root]), tmp_path / "site", figures=False).parent
     texts = [page.text for path, page in parsed(site / "runs").items()]
-    assert "metrics.jsonl cannot be read" in texts[0] and "something unexpected here: AttributeError" in texts[0]
+    assert (
+        "metrics.jsonl cannot be read" in texts[0]
+        and "cost.json: energy: expected an object or null, got 7" in texts[0]
+    )
     assert "no metrics.jsonl" in texts[1] and "config.yaml cannot be read: No such file" in texts[1]
 
 
@@ -280,7 +283,7 @@ def test_costs_have_a_table_where_there_are_any(tmp_path):
             for folder in folders:
                 (folder / "cost.json").unlink(missing_ok=True)
     assert "kWh" in pages[0] and "10^6 bytes" in pages[0]
-    assert "No cost table: cost.json cannot be read" in pages[1]
+    assert f"No cost table: {folders[0]}/cost.json cannot be read" in pages[1]
     assert "Cost" not in pages[2]
 
 

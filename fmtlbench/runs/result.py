@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from .records import Score, Summary
 
 
 @dataclass(frozen=True)
@@ -12,11 +13,11 @@ class RunResult:
     """A finished run: where it lies and what it found."""
 
     folder: Path
-    summary: dict[str, Any]
+    summary: Summary
     reused: bool  # it was finished before and has only been read
 
     @property
-    def scores(self) -> list[dict[str, Any]]:
+    def scores(self) -> list[Score]:
         """The last round's primary scores: client, split, task, metric, value and the trivial value beside it."""
         return [record for record in self.summary["scores"] if record["primary"]]
 

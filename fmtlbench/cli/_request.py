@@ -1,0 +1,37 @@
+"""The flags that say where and how runs are done, for `run` and `bench` alike, and the request that `run`'s make."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+
+from ..request import RunRequest
+
+CIRCUMSTANCES = ("device", "data_root", "out", "energy", "country", "region")
+
+
+def add_circumstances(parser: argparse.ArgumentParser, out: str = "runs") -> None:
+    """Add the flags; `out` is the folder of the runs where none is given."""
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:<n> or mps; default: auto")
+    parser.add_argument("--data-root", help="folder of the real datasets (the embedded data need none)")
+    parser.add_argument("--out", default=out, help=f"folder of the runs; default: {out}")
+    parser.add_argument(
+        "--energy", action=argparse.BooleanOptionalAction, help="measure energy and carbon, or do not; default: measure"
+    )
+    parser.add_argument(
+        "--country", metavar="ISO3", help="whose electricity, e.g. FRA, for the carbon figure; default: world average"
+    )
+    parser.add_argument("--region", help="of that country (states, provinces, bidding zones; where there are figures)")
+
+
+def request_template(args: argparse.Namespace) -> RunRequest:
+    """Make a request that says where and how, of no method and scenario yet."""
+    return RunRequest("", "", **{name: getattr(args, name) for name in CIRCUMSTANCES})
+
+
+def request_from(args: argparse.Namespace) -> RunRequest:
+    """Make the request that the flags of `run` ask for."""
+    from ..config import parse_overrides
+
+    flags = {f.name: getattr(args, f.name) for f in dataclasses.fields(RunRequest) if f.name != "overrides"}
+    return RunRequest(**flags, overrides=parse_overrides(args.assignments))

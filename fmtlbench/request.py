@@ -1,0 +1,122 @@
+"""Everything a run is asked with, as one value: from the command line, from Python, from a cell of a bench grid."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import numbers
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .errors import UsageError
+from .schema import plain
+
+if TYPE_CHECKING:
+    from .config import RunConfig
+
+# What YAML does not take as it is, even in quotes: control characters, line breaks of all kinds, the byte-order mark.
+_UNPRINTABLE = re.compile("[^\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """A run as it is asked for: what decides its numbers, where it lies, and how it is done and measured.
+
+    Args:
+        algo: A name of `fmtlbench list algorithms`, or the path of a .py file with one registered method.
+        scenario: A name of `fmtlbench list scenarios`, or the path of a .yml file.
+        preset: How big: a name of `fmtlbench list presets`.
+        seed: Of everything random.
+        rounds: Shorthand for the override `federation.rounds`.
+        device: "auto", "cpu", "cuda", "cuda:1" or "mps".
+        data_root: Where the real datasets lie; the embedded data need none.
+        out: The folder runs are kept in.
+        fresh: Throw away what an earlier run with this config left, and start over.
+        save_predictions: Write the last round's predictions for the test images into the run folder.
+        energy: Measure it; by default unless $FMTLBENCH_ENERGY is "off".
+        country: Three-letter code: whose electricity the CO₂e figure counts with; by default $FMTLBENCH_COUNTRY, the
+            user's config file, or the world average.
+        region: Of that country.
+        overrides: Config values by dotted name.
+    """
+
+    algo: str
+    scenario: str
+    preset: str = "nano"
+    seed: int = 0
+    rounds: int | None = None
+    device: str = "auto"
+    data_root: str | None = None
+    out: str = "runs"
+    fresh: bool = False
+    save_predictions: bool = False
+    energy: bool | None = None
+    country: str | None = None
+    region: str | None = None
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("algo", "scenario", "data_root", "out"):
+            if isinstance(given := getattr(self, name), Path):
+                object.__setattr__(self, name, str(given))
+        object.__setattr__(self, "overrides", {key: plain(value) for key, value in self.overrides.items()})
+
+    @classmethod
+    def of(cls, algo: str | Path, scenario: str | Path, **asked: Any) -> RunRequest:
+        """Build a request from keywords: its own fields by their names, every other one is an override."""
+        own = {f.name for f in dataclasses.fields(cls)} - {"overrides"}
+        overrides = {key: value for key, value in asked.items() if key not in own}
+        return cls(algo, scenario, overrides=overrides, **{key: asked[key] for key in asked if key in own})
+
+    def config(self, device: str = "cpu") -> RunConfig:
+        """Resolve all that decides the numbers; `device` is the kind of device that was found.
+
+        Raises:
+            UsageError: The request makes no sense.
+        """
+        from .config import resolve
+
+        overrides = dict(self.overrides)
+        if self.rounds is not None:
+            if not isinstance(self.rounds, numbers.Integral) or isinstance(self.rounds, bool) or self.rounds < 1:
+                raise UsageError(f"--rounds {self.rounds}: expected a whole number, 1 or more")
+            if "federation.rounds" in overrides:
+                raise UsageError(f"--rounds {self.rounds}: federation.rounds is set too; give one of them")
+            overrides["federation.rounds"] = self.rounds
+        config = resolve(self.algo, self.scenario, self.preset, self.seed, device, overrides)
+        if self.data_root is not None and config.data.source == "synth":
+            raise UsageError(
+                f"--data-root {self.data_root}: preset {self.preset!r} uses the embedded data; --set data.source=real?"
+            )
+        return config
+
+    def to_argv(self) -> list[str]:
+        """Return the words after `fmtlbench run` that ask for the same."""
+        words = []
+        for flag, value in (
+            ("--algo", self.algo), ("--scenario", self.scenario), ("--preset", self.preset), ("--seed", self.seed),
+            ("--rounds", self.rounds), ("--device", self.device), ("--data-root", self.data_root), ("--out", self.out),
+            ("--country", self.country), ("--region", self.region),
+        ):  # fmt: skip
+            if value is not None:
+                words += _flag(flag, str(value))
+        if self.energy is not None:
+            words.append("--energy" if self.energy else "--no-energy")
+        words += ["--fresh"] * self.fresh + ["--save-predictions"] * self.save_predictions
+        for key, value in self.overrides.items():
+            words += _flag("--set", f"{key}={override_text(value)}")
+        return words
+
+
+def _flag(flag: str, value: str) -> list[str]:
+    """Write a flag so that its value is not taken for another flag."""
+    return [f"{flag}={value}"] if value.startswith("-") else [flag, value]
+
+
+def override_text(value: Any) -> str:
+    """Write a value so that `--set key=value` reads it back: JSON, as far as YAML understands it."""
+    text = json.dumps(value, ensure_ascii=False)
+    return _UNPRINTABLE.sub(lambda match: f"\\U{ord(match[0]):08X}", text)

@@ -1,0 +1,89 @@
+"""Why a run is absent: a small file beside the place where it would lie, from which tables tell it.
+
+`<scenario>/<method>/<name>.absent.json` says "refused" of a method that makes no sense in a setting, whatever the seed,
+or "failed" of one run. One file each, replaced in one step: several benches on one folder do not disturb each other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..files import write_json
+from .folder import DamagedRun, read_record, stamped
+from .layout import ABSENT
+from .records import AbsenceRecord
+
+if TYPE_CHECKING:
+    from ..setting import Setting
+
+REFUSED, FAILED = "refused", "failed"
+
+
+@dataclass(frozen=True)
+class Absence:
+    """One absent run, or all seeds of a refused method; the fields are named as in a run's summary."""
+
+    why: str  # REFUSED or FAILED
+    reason: str
+    algorithm: str
+    title: str
+    options: dict[str, Any]
+    scenario: str
+    preset: str
+    data: str
+    rounds: int
+    setting: str
+    seed: int | None = None  # None: every seed
+
+    @classmethod
+    def of(
+        cls, why: str, reason: str, method: Any, options: Mapping[str, Any], setting: Setting, seed: int | None = None
+    ) -> Absence:
+        """Of `method` in a setting, for one seed or for all."""
+        told = (setting.value(name) for name in ("scenario", "preset", "data", "rounds"))
+        return cls(why, reason, method.name, method.title, dict(options), *told, setting.key, seed)
+
+
+def refused_file(algorithm: str, options: Mapping[str, Any], setting: Setting) -> Path:
+    """Name the file of a refusal, below the output folder: by method, options and setting, whatever the reason."""
+    identity = json.dumps([algorithm, options, setting.key], sort_keys=True)
+    data = f"{setting.value('preset')}-{setting.value('data')}"
+    leaf = f"{data}-{hashlib.sha256(identity.encode()).hexdigest()[:8]}{ABSENT}"
+    return Path(setting.value("scenario")) / algorithm / leaf
+
+
+def failed_file(folder: Path) -> Path:
+    """Name the file that says why the run of this folder failed."""
+    return folder.with_name(folder.name + ABSENT)
+
+
+def absent_folder(file: Path) -> Path:
+    """Name the folder that an absent run would have, or a name like it."""
+    return file.with_name(file.name.removesuffix(ABSENT))
+
+
+def read_absence(file: Path) -> Absence:
+    """Read back; keys of a later version are left alone."""
+    record = read_record(file, AbsenceRecord)
+    if record is None:
+        raise DamagedRun(file.parent, f"{file.name} is not there any more")
+    if record["why"] not in (REFUSED, FAILED):
+        raise DamagedRun(file.parent, f"{file.name}: why: expected {REFUSED} or {FAILED}, got {record['why']!r}")
+    return Absence(**{field.name: record[field.name] for field in dataclasses.fields(Absence)})
+
+
+def write_absence(file: Path, absence: Absence) -> None:
+    """Write the file unless it says the same already."""
+    record = stamped(dataclasses.asdict(absence))
+    with contextlib.suppress(OSError, ValueError):
+        if json.loads(file.read_bytes()) == record:
+            return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_json(file, record)

@@ -1,0 +1,200 @@
+"""Reading a run folder: one method per file, every file checked. Nothing is written here, and nothing is filled in."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from itertools import repeat
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..errors import FmtlbenchError
+from ..yamlfile import load_yaml
+from . import layout
+from .records import FIRST_FORMAT, FORMAT, ClientRecord, Cost, Manifest, RoundRow, Summary, TimingRow
+from .shape import misfit
+
+if TYPE_CHECKING:
+    from ..config import RunConfig
+
+Record = TypeVar("Record")
+
+
+class DamagedRun(FmtlbenchError):
+    """A file of a run folder that cannot be read as what it should be; `reason` begins with the file's name."""
+
+    def __init__(self, folder: Path, reason: str) -> None:
+        super().__init__(f"{folder}{os.sep}{reason}")
+        self.folder, self.reason = folder, reason
+
+
+class NewerFormat(DamagedRun):
+    """A file that a later version wrote in a form this one does not know."""
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder of one run, finished or not. Files that are not there are None or have no rows."""
+
+    path: Path
+
+    def summary(self) -> Summary | None:
+        """Read what a finished run found; None: it is not finished."""
+        summary = read_record(self.path / layout.SUMMARY, Summary)
+        if summary is not None and (wrong := _contradiction(summary)):
+            raise DamagedRun(self.path, f"{layout.SUMMARY}: {wrong}")
+        return summary
+
+    def cost(self) -> Cost | None:
+        """Read what the run took."""
+        return read_record(self.path / layout.COST, Cost)
+
+    def manifest(self) -> Manifest | None:
+        """Read where the numbers came from."""
+        return read_record(self.path / layout.MANIFEST, Manifest)
+
+    def rounds(self) -> list[RoundRow]:
+        """Read what every round found."""
+        return read_rows(self.path / layout.ROUNDS, RoundRow)
+
+    def timing(self) -> list[TimingRow]:
+        """Read what every round took."""
+        return read_rows(self.path / layout.TIMING, TimingRow)
+
+    def repeated(self) -> list[TimingRow]:
+        """Read what rounds took that had to be made again."""
+        return read_rows(self.path / layout.REPEATED, TimingRow)
+
+    def config(self) -> dict[str, Any]:
+        """Read the config as nested plain values.
+
+        Raises:
+            UsageError: There is none, or it is no YAML.
+        """
+        return self._config()[0]
+
+    def run_config(self) -> RunConfig:
+        """Build the run's config from its file.
+
+        Raises:
+            UsageError: There is none, or not one that this version understands; the line is named.
+        """
+        from ..config import RunConfig
+
+        return RunConfig.from_tree(*self._config())
+
+    def _config(self) -> tuple[Any, dict[str, str]]:
+        tree, origins = load_yaml(self.path / layout.CONFIG)
+        if isinstance(tree, dict):
+            check_format(self.path, layout.CONFIG, tree.pop("format", FIRST_FORMAT))
+        return tree, origins
+
+    def config_text(self) -> str:
+        """Read the config as it is written; OSError where it is lost."""
+        return (self.path / layout.CONFIG).read_text(encoding="utf-8", errors="replace")
+
+    def has_config(self) -> bool:
+        """Whether there is a config, so a run."""
+        return (self.path / layout.CONFIG).is_file()
+
+    def is_finished(self) -> bool:
+        """Whether the folder holds a result that can be read."""
+        try:
+            return self.summary() is not None
+        except DamagedRun:
+            return False
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where the run keeps its checkpoints."""
+        return self.path / layout.CHECKPOINTS
+
+    @property
+    def lock(self) -> Path:
+        """The file that a process holds locked while it works on the run."""
+        return self.path / layout.LOCK
+
+    def predictions(self, split: str) -> Path:
+        """Where the run keeps its predictions for a split."""
+        return self.path / (layout.PREDICTIONS if split == "global" else f"{layout.PREDICTIONS}-{split}")
+
+
+def everybody(summary: Summary) -> list[ClientRecord]:
+    """List the clients of a run: those that took part, then those that never did."""
+    return [*summary["clients"], *(summary.get("unseen") or ())]
+
+
+def _contradiction(summary: Summary) -> str:
+    """Say what parts of a summary do not go together, though each has its shape; "" if all do."""
+    scores, clients = summary["scores"], everybody(summary)
+    strange = set(map(itemgetter("client"), scores)) - set(map(itemgetter("id"), clients))
+    if strange:
+        return f"scores: {sorted(strange)} are not among the clients"
+    if None in map(dict.get, filter(itemgetter("primary"), scores), repeat("higher_is_better")):
+        return "scores: a primary one has no higher_is_better, true or false"
+    if not all(map(itemgetter("tasks"), clients)):
+        return "clients: one has no tasks"
+    return ""
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def stamped(record: dict[str, Any]) -> dict[str, Any]:
+    """Return the record as it is written: with the number of the form it has."""
+    return {"format": FORMAT, **{key: value for key, value in record.items() if key != "format"}}
+
+
+def read_record(file: Path, kind: type[Record]) -> Record | None:
+    """Read a .json file that holds one object of a kind; None if there is none."""
+    try:
+        content = file.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise DamagedRun(file.parent, f"{file.name} cannot be read: {error.strerror or error}") from None
+    if not content.strip():
+        raise DamagedRun(file.parent, f"{file.name} is empty")
+    try:
+        record = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise DamagedRun(file.parent, f"{file.name} cannot be read: {error}") from None
+    if isinstance(record, dict):
+        check_format(file.parent, file.name, record.get("format", FIRST_FORMAT))
+    if wrong := misfit(kind, [record]):
+        raise DamagedRun(file.parent, f"{file.name}: {wrong[1]}")
+    return record
+
+
+def read_rows(file: Path, kind: type[Record]) -> list[Record]:
+    """Read the complete lines of a .jsonl file; a last line cut short by a kill is not one. No file: no rows."""
+    try:
+        lines = file.read_bytes().split(b"\n")[:-1]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise DamagedRun(file.parent, f"{file.name} cannot be read: {error.strerror or error}") from None
+    rows: list[Any] = []
+    for line in lines:
+        try:
+            rows.append(json.loads(line))
+        except (ValueError, RecursionError) as error:
+            reason = getattr(error, "msg", None) or error  # without the place, which is that in this line
+            where = f"{file.name} cannot be read: line {len(rows) + 1}"
+            raise DamagedRun(file.parent, f"{where}: {reason}") from None
+    for number, row in enumerate(rows, 1):
+        if isinstance(row, dict):
+            check_format(file.parent, f"{file.name}, line {number},", row.get("format", FIRST_FORMAT))
+    if wrong := misfit(kind, rows):
+        raise DamagedRun(file.parent, f"{file.name}, line {wrong[0] + 1}: {wrong[1]}")
+    return rows
+
+
+def check_format(folder: Path, name: str, number: Any) -> None:
+    """Refuse a file whose format this version does not know."""
+    if type(number) is int and number > FORMAT:
+        raise NewerFormat(folder, f"{name} has format {number}, newer than this version's {FORMAT}; update fmtlbench")
+    if type(number) is not int or number < FIRST_FORMAT:
+        raise DamagedRun(folder, f"{name} has format {number!r}, expected a number from {FIRST_FORMAT} to {FORMAT}")

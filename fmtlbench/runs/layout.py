@@ -1,0 +1,24 @@
+"""Which files a run folder has and how they are called. Nobody else knows these names.
+
+config.yaml and manifest.json come first, then metrics.jsonl (one line per round; numbers only, so the same config gives
+the same bytes) and timing.jsonl (one line per round; what it took), the checkpoint folder, and summary.json, whose
+existence means "finished". repeated.jsonl has the timing rows of rounds that had to be made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+CONFIG, MANIFEST = "config.yaml", "manifest.json"
+ROUNDS, TIMING, REPEATED = "metrics.jsonl", "timing.jsonl", "repeated.jsonl"
+SUMMARY, COST = "summary.json", "cost.json"
+CHECKPOINTS, FIGURES, PREDICTIONS = "checkpoint", "figures", "predictions"
+LOCK = ".lock"
+ABSENT = ".absent.json"  # how the file ends that says, beside where a run would lie, why there is none
+# In this order --fresh removes them: summary first, so that no moment shows a finished run without its rows.
+FILES = (SUMMARY, COST, ROUNDS, TIMING, REPEATED, MANIFEST, CONFIG)
+
+
+def is_run(files: Collection[str]) -> bool:
+    """Whether a folder with these files is a run's, finished or not."""
+    return SUMMARY in files or (CONFIG in files and (LOCK in files or MANIFEST in files))

@@ -1,0 +1,200 @@
+"""Writing a run folder, so that a run can be resumed after a kill at any moment."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import FmtlbenchError
+from ..files import write_json, write_text
+from . import layout
+from .folder import DamagedRun, NewerFormat, RunFolder, stamped
+from .records import FORMAT, Cost, Manifest, RoundRow, Summary, TimingRow
+
+if TYPE_CHECKING:
+    from ..config import RunConfig
+
+try:
+    import fcntl
+except ImportError:  # Windows has no flock: two processes on one run are not kept apart there
+    fcntl = None
+
+
+class StoreError(FmtlbenchError):
+    """The run folder could not be read or written."""
+
+
+class RunStore:
+    """One run's folder."""
+
+    def __init__(self, out: Path, config: RunConfig) -> None:
+        self.config, self.out = config, Path(out)
+        self.folder = self.out / config.folder()
+        self.files = RunFolder(self.folder)
+        self.checkpoints = self.files.checkpoints
+        self._lock = None
+
+    def check(self) -> None:
+        """Find out early that the output folder cannot be had."""
+        with self.writing("create the run folder"):
+            self.out.mkdir(parents=True, exist_ok=True)
+
+    @contextmanager
+    def opened(self, fresh: bool = False) -> Iterator[RunStore]:
+        """Create the folder, keep other processes out of it, and write the config."""
+        with self.writing("create the run folder"):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._lock = self.files.lock.open("w")
+        try:
+            self._take_lock()
+            with self.writing("write the config"):
+                if fresh:
+                    self._clear()
+                self.checkpoints.mkdir(exist_ok=True)
+                if not self.files.has_config():
+                    write_text(self.folder / layout.CONFIG, f"format: {FORMAT}\n{self.config.dump()}")
+            yield self
+        finally:
+            self._lock.close()
+
+    def _take_lock(self) -> None:
+        if fcntl is None:
+            return
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise StoreError(f"{self.folder}: another process is working on this run") from None
+
+    def _clear(self) -> None:
+        """--fresh: what the run left goes."""
+        for name in layout.FILES:
+            (self.folder / name).unlink(missing_ok=True)
+        folders = [layout.CHECKPOINTS, layout.FIGURES]
+        for path in [*(self.folder / name for name in folders), *self.folder.glob(f"{layout.PREDICTIONS}*")]:
+            shutil.rmtree(path, ignore_errors=True)
+
+    @contextmanager
+    def writing(self, what: str) -> Iterator[None]:
+        """Turn a disk's refusal into one line that says what is safe."""
+        try:
+            yield
+        except OSError as error:
+            reason = error.strerror or str(error)
+            hint = "free some space and" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "mend that, then"
+            raise StoreError(
+                f"could not {what} in {self.folder}: {reason}; nothing written before is lost: "
+                f"{hint} run the same command again to go on"
+            ) from None
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Add to what is damaged how the run can be had all the same."""
+        try:
+            yield
+        except NewerFormat:
+            raise
+        except DamagedRun as error:
+            raise StoreError(f"{error}; --fresh starts the run over") from None
+
+    # -- finished runs -----------------------------------------------------------------------------------------------
+
+    def summary(self) -> Summary | None:
+        """Read what a finished run found; None: it is not finished."""
+        with self.reading():
+            return self.files.summary()
+
+    def write_summary(self, summary: Summary, cost: Cost) -> Summary:
+        """Write both, the summary last, and return it as it is read back."""
+        summary = stamped(summary)
+        with self.writing("write the summary"):
+            write_json(self.folder / layout.COST, stamped(cost))
+            write_json(self.folder / layout.SUMMARY, summary)
+        return summary
+
+    # -- rows --------------------------------------------------------------------------------------------------------
+
+    def append(self, metrics: RoundRow, timing: TimingRow) -> None:
+        """Add a line each about the round and what it took, on disk when this returns."""
+        with self.writing("append a round"):
+            for name, row in ((layout.TIMING, timing), (layout.ROUNDS, metrics)):
+                with (self.folder / name).open("a", encoding="utf-8") as file:
+                    file.write(_lines([stamped(row)]))
+                    file.flush()
+                    os.fsync(file.fileno())
+
+    def rounds(self) -> list[RoundRow]:
+        """Read what every round found."""
+        with self.reading():
+            return self.files.rounds()
+
+    def timing(self) -> list[TimingRow]:
+        """Read what every round took."""
+        with self.reading():
+            return self.files.timing()
+
+    def keep_rounds(self, done: int) -> None:
+        """Forget rows of rounds after the first `done`: they will be made again, identically. What they took stays.
+
+        Raises:
+            StoreError: One of the first `done` rounds has no row, or two; nothing was touched.
+        """
+        rounds, timing = self.rounds(), self.timing()
+        for name, rows in ((layout.ROUNDS, rounds), (layout.TIMING, timing)):
+            self._check_complete(name, [row["round"] for row in rows if row["round"] <= done], done)
+        with self.writing("trim the rows"):
+            sizes = {row["round"]: {key: row[key] for key in ("bytes_up", "bytes_down")} for row in rounds}
+            lost = [row for row in timing if row["round"] > done]
+            self.set_aside([{**row, **sizes.get(row["round"], {})} for row in lost])
+            for name, rows in ((layout.ROUNDS, rounds), (layout.TIMING, timing)):
+                text = _lines([row for row in rows if row["round"] <= done])
+                path = self.folder / name
+                if path.exists() and path.read_text(encoding="utf-8") != text:
+                    write_text(path, text)
+
+    def _check_complete(self, name: str, there: list[int], done: int) -> None:
+        if there != list(range(1, done + 1)):
+            raise StoreError(
+                f"{self.folder / name} has rows of {len(there)} rounds where the checkpoint has done {done}, one row "
+                "each; --fresh starts the run over"
+            )
+
+    def set_aside(self, rows: list[TimingRow]) -> None:
+        """Keep the timing rows of rounds that are made again, each once."""
+        known = self.repeated()
+        seen = {_identity(row) for row in known}
+        new = [stamped(row) for row in rows if _identity(row) not in seen]
+        if new:
+            write_text(self.folder / layout.REPEATED, _lines([*known, *new]))
+
+    def repeated(self) -> list[TimingRow]:
+        """Read what was set aside; a damaged file is no reason to stop, it only says what was spent."""
+        try:
+            return self.files.repeated()
+        except DamagedRun:
+            return []
+
+    # -- manifest ----------------------------------------------------------------------------------------------------
+
+    def manifest(self) -> Manifest | None:
+        """Read where the numbers came from."""
+        with self.reading():
+            return self.files.manifest()
+
+    def write_manifest(self, manifest: Manifest) -> None:
+        with self.writing("write the manifest"):
+            write_json(self.folder / layout.MANIFEST, stamped(manifest))
+
+
+def _lines(rows: Sequence[Mapping[str, Any]]) -> str:
+    return "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows)
+
+
+def _identity(row: TimingRow) -> tuple:
+    """Return the key of a timing row (session, round, unfinished): a round can be cut off in several sessions."""
+    return row.get("session"), row["round"], row.get("unfinished", False)

@@ -1,0 +1,126 @@
+"""Whether what was read from JSON has its shape, and what is said of the first value that has not."""
+
+from __future__ import annotations
+
+import copy
+import json
+import typing
+from pathlib import Path
+from typing import Any, TypedDict
+
+import pytest
+
+from fmtlbench.runs import records, shape
+from fmtlbench.runs.records import Cost, Manifest, RoundRow, Summary, TimingRow
+from fmtlbench.runs.shape import misfit
+
+FIRST = next((Path(__file__).parent / "first_format").glob("duo/fedavg/*"))
+
+
+class Inner(TypedDict):
+    name: str
+    size: float
+
+
+class Outer(TypedDict, total=False):
+    flag: bool
+    count: int
+    maybe: str | None
+    many: list[Inner]
+    by_name: dict[str, Inner]
+    nested: list[list[float]] | None
+    free: Any
+    own: dict[str, Any]
+
+
+GOOD = {"name": "a", "size": 1.5}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        {"flag": True, "count": 3, "maybe": None, "many": [], "by_name": {}, "nested": None, "free": object()},
+        {"many": [GOOD, {**GOOD, "size": 2}], "by_name": {"x": GOOD}, "nested": [[1, 2.5], []], "own": {"a": [1]}},
+        {"unknown": "keys are left alone", "maybe": "text"},
+        {"many": [{**GOOD, "more": None}, GOOD]},
+    ],
+)
+def test_what_fits(value):
+    assert misfit(Outer, [value]) is None
+    assert misfit(Outer, [value, {}, value]) is None
+
+
+@pytest.mark.parametrize(
+    "value, words",
+    [
+        (3, "expected an object, got 3"),
+        ({"flag": 1}, "flag: expected true or false, got 1"),
+        ({"count": True}, "count: expected a whole number, got True"),
+        ({"count": 1.0}, "count: expected a whole number, got 1.0"),
+        ({"maybe": 7}, "maybe: expected text or null, got 7"),
+        ({"many": None}, "many: expected a list, got None"),
+        ({"many": {"name": "a"}}, "many: expected a list, got {'name': 'a'}"),
+        ({"many": [GOOD, {"name": "a"}]}, "many.1: lacks size"),
+        ({"many": [GOOD, {**GOOD, "size": "2"}]}, "many.1.size: expected a number, got '2'"),
+        ({"many": [7, GOOD]}, "many.0: expected an object, got 7"),
+        ({"by_name": {"x": GOOD, "y": []}}, "by_name.y: expected an object, got []"),
+        ({"nested": [[1], [1, None]]}, "nested.1.1: expected a number, got None"),
+        ({"nested": [3]}, "nested.0: expected a list, got 3"),
+        ({"own": []}, "own: expected an object, got []"),
+        ({"maybe": ["x" * 100]}, "maybe: expected text or null, got ['" + "x" * 57 + "…"),
+    ],
+)
+def test_the_first_that_does_not_fit_is_named(value, words):
+    assert misfit(Outer, [value]) == (0, words)
+    assert misfit(Outer, [{}, {"count": 1}, value, value]) == (2, words)
+
+
+def test_a_shape_seen_before_is_still_looked_into():
+    """The keys and outer types of a record are remembered; what lies inside is not."""
+    assert misfit(Outer, [{"many": [GOOD]}]) is None
+    assert misfit(Outer, [{"many": [{"name": 1, "size": 1}]}]) == (0, "many.0.name: expected text, got 1")
+    assert misfit(Outer, [{"many": [GOOD]}]) is None
+
+
+def test_every_record_can_be_checked():
+    """A type that the check does not know would be found out by the first user who reads such a file."""
+    kinds = [kind for kind in vars(records).values() if typing.is_typeddict(kind) and kind.__name__[0] != "_"]
+    assert len(kinds) > 10
+    for kind in kinds:
+        wrong = misfit(kind, [{}])
+        assert (wrong is None) == (not kind.__required_keys__)
+
+
+def stored():
+    """(kind, record) of every file of a real run."""
+    for name, kind in (("summary.json", Summary), ("cost.json", Cost), ("manifest.json", Manifest)):
+        yield kind, json.loads((FIRST / name).read_text())
+    for name, kind in (("metrics.jsonl", RoundRow), ("timing.jsonl", TimingRow)):
+        yield kind, json.loads((FIRST / name).read_text().splitlines()[-1])
+
+
+def places(value, path=()):
+    """Every place of a record that its type may say something about."""
+    for key, member in value.items() if isinstance(value, dict) else enumerate(value):
+        yield (*path, key)
+        if isinstance(member, (dict, list)) and member:
+            yield from places(member, (*path, key))
+
+
+def test_the_quick_look_and_the_slow_one_agree():
+    """Anything anywhere in a real record turned into something odd: what one of the two finds, the other does."""
+    found = 0
+    for kind, record in stored():
+        assert misfit(kind, [record]) is None
+        for path in places(record):
+            for odd in ([[]], {"odd": [None]}, 0.5, "text", None):
+                changed = copy.deepcopy(record)
+                inside = changed
+                for key in path[:-1]:
+                    inside = inside[key]
+                inside[path[-1]] = odd
+                wrong = misfit(kind, [record, changed])
+                assert wrong == ((1, said) if (said := shape._explain(kind, changed, "")) else None)
+                found += wrong is not None
+    assert found > 1000

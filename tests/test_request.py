@@ -1,0 +1,91 @@
+"""A run's request: one value, however it is asked for, and back to the words of a command line."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fmtlbench import cli
+from fmtlbench.cli._request import request_from
+from fmtlbench.errors import UsageError
+from fmtlbench.request import RunRequest
+
+texts = st.text(st.characters(exclude_categories=["Cs"]))
+names = st.text("abcxyz_0-", min_size=1)
+numbers = st.integers(-(2**63), 2**63) | st.floats(allow_nan=False, allow_infinity=False)
+values = st.recursive(
+    st.none() | st.booleans() | numbers | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+keys = st.lists(names, min_size=1, max_size=3).map(".".join)
+requests = st.builds(
+    RunRequest, algo=texts, scenario=texts, preset=texts, seed=st.integers(), rounds=st.none() | st.integers(),
+    device=texts, data_root=st.none() | texts, out=texts, fresh=st.booleans(), save_predictions=st.booleans(),
+    energy=st.none() | st.booleans(), country=st.none() | texts, region=st.none() | texts,
+    overrides=st.dictionaries(keys, values, max_size=4),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def parse():
+    parser = cli.build_parser()
+    return lambda argv: request_from(parser.parse_args(["run", *argv]))
+
+
+def test_a_strategy_draws_every_field():
+    """A field that is forgotten here would not be tried below."""
+    drawn = {"algo", "scenario", "preset", "seed", "rounds", "device", "data_root", "out", "fresh", "save_predictions",
+             "energy", "country", "region", "overrides"}  # fmt: skip
+    assert {f.name for f in dataclasses.fields(RunRequest)} == drawn
+
+
+@settings(max_examples=150, deadline=None)
+@given(request=requests)
+def test_the_words_of_a_command_line_ask_for_the_same(parse, request):
+    assert parse(request.to_argv()) == request
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", " a ", "-x", "--fresh", "null", "1e-4", "a: b", "#", "\t\n\r", "\x7f\x85\u2028\u2029\ufeff\x00", "“ü” 🌍", "=",
+     1e-7, 1e16, -0.0, 2**80, [[], {}], {"": {"<<": None}}, ("a", (1,))],
+)  # fmt: skip
+def test_awkward_values_come_back(parse, value):
+    request = RunRequest("fedavg", "st_mt_1", overrides={"scenario.description": value, "train.lr": 1e-3})
+    again = parse(request.to_argv())
+    assert again == request and repr(again) == repr(request)
+
+
+def test_a_request_is_a_value():
+    given_ = {"train.scales": {"nyud": (0.5, 2.0)}}
+    request = RunRequest(Path("a.py"), Path("b.yml"), out=Path("runs"), overrides=given_)
+    given_["train.lr"] = 1.0
+    assert (request.algo, request.out, dict(request.overrides)) == (
+        "a.py",
+        "runs",
+        {"train.scales": {"nyud": [0.5, 2]}},
+    )
+    assert pickle.loads(pickle.dumps(request)) == request
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        request.seed = 1
+
+
+def test_keywords_are_fields_or_overrides():
+    request = RunRequest.of("fedavg", "st_mt_1", seed=3, energy=False, **{"algo.shared": "encoder", "train.lr": 1e-3})
+    assert (request.seed, request.energy) == (3, False)
+    assert request.overrides == {"algo.shared": "encoder", "train.lr": 1e-3}
+    assert request.config().train.lr == 1e-3 and request.config("cuda").device == "cuda"
+    with pytest.raises(UsageError, match="no section 'overrides'"):
+        RunRequest.of("fedavg", "st_mt_1", overrides={"train.lr": 1}).config()
+
+
+def test_rounds_are_an_override():
+    assert RunRequest("fedavg", "st_mt_1", rounds=7).config().federation.rounds == 7
+    with pytest.raises(UsageError, match=r"--rounds 7: federation\.rounds is set too"):
+        RunRequest("fedavg", "st_mt_1", rounds=7, overrides={"federation.rounds": 8}).config()

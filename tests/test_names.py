@@ -16,6 +16,7 @@ from fmtlbench.config import RunConfig, resolve
 from fmtlbench.errors import UsageError, one_line
 from fmtlbench.names import LONGEST, check_name
 from fmtlbench.registry import Registry
+from fmtlbench.yamlfile import load_yaml
 
 BAD = {
     "a/b": "slash", "../../etc": "slash", "a\\b": "slash", "..": "dot", ".": "dot", ".hidden": "dot",
@@ -137,7 +138,7 @@ def test_a_stored_config_cannot_lead_out_of_its_folder(key, name, tmp_path):
     file = tmp_path / "config.yaml"
     file.write_text(yaml.safe_dump(tree))
     with pytest.raises(UsageError, match=rf"config\.yaml:\d+: ({key}|clients.0.id): .* cannot be the name of a"):
-        RunConfig.from_file(file)
+        RunConfig.from_tree(*load_yaml(file))
 
 
 def test_whatever_a_message_quotes_it_is_one_line(capsys):

@@ -145,7 +145,7 @@ def test_wrong_usage_is_one_line_exit_code_2_and_nothing_is_touched(bench, comma
 def test_an_output_folder_that_cannot_be_had_is_one_line(bench, command, tmp_path):
     (tmp_path / "file").write_text("")
     code, _, err = command("--algos", "fedavg", out=tmp_path / "file")
-    assert code == 1 and "fmtlbench: " in err.splitlines()[-1] and "Traceback" not in err
+    assert code == 2 and "fmtlbench: " in err.splitlines()[-1] and "Traceback" not in err
 
 
 def test_the_command_of_a_run_gives_the_same_config_back(bench, monkeypatch):

@@ -107,8 +107,8 @@ def test_without_any_encoder_on_the_way_it_is_the_one_all_start_from(late):
     fed, rows = ended("local", late)
     (newcomer,) = fed.executor.clients[len(fed.parties) :]
     fresh = federation("local", late)
-    assert torch.equal(encoder(newcomer), encoder(fresh.clients[0]))
-    assert torch.equal(encoder(fresh.clients[0]), encoder(fresh.clients[1]))
+    assert torch.equal(encoder(newcomer), encoder(fresh.executor.clients[0]))
+    assert torch.equal(encoder(fresh.executor.clients[0]), encoder(fresh.executor.clients[1]))
     assert not torch.equal(encoder(newcomer), encoder(fed.executor.clients[0]))
     assert rows[-1]["bytes_down"] == 0 and rows[-1]["ledger"] == {}
 
@@ -171,8 +171,8 @@ def test_whole_models_of_alike_clients_beside_an_unlike_newcomer(tmp_path):
 def test_tasks_of_a_newcomer_make_no_participants_network_larger(late, scenario_file):
     tc = {**BATCH_NORM, "model.architecture": "tc"}
     beside, without = federation("fedavg", late, **tc), federation("fedavg", scenario_file, **tc)
-    assert [c.main.flat.counts() for c in beside.clients] == [c.main.flat.counts() for c in without.clients]
-    assert beside.unseen[0].main.flat.counts() != beside.clients[0].main.flat.counts()
+    assert [facts.parameters for facts in beside.facts[:-1]] == [facts.parameters for facts in without.facts]
+    assert beside.facts[-1].parameters != beside.facts[0].parameters
     assert {r["task"] for r in beside.evaluate_unseen(0)} == {"semseg"}
 
 

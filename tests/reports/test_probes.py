@@ -220,8 +220,8 @@ SCORES = {"local": [50, 50], "fedavg": [40, 41], "matfl": [50, 51]}
 
 
 def test_the_command_shows_a_table(probe):
-    code, out, _ = probe(SCORES)
-    assert code == 0
+    code, out, err = probe(SCORES)
+    assert code == 0, err
     assert [line.split()[1:] for line in out.splitlines() if line.startswith(("FedAvg", "MaT-FL"))][:2] == [
         ["pass"], ["pass", "pass"]
     ]  # fmt: skip

@@ -7,7 +7,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from ..errors import UsageError
+from ..errors import FmtlbenchError, UsageError
 from ._report import STYLES, add_format, emit, write
 from ._request import add_circumstances, request_template
 
@@ -115,10 +115,13 @@ def _answers(parts: list[ProbePlan]) -> list[Answers]:
     for part in parts:
         one = found.setdefault(part.scenario.name, Answers(part.scenario, {}, {}))
         for label, runs in runs_of(part).items():
-            finished = {seed: run.store for seed, run in runs.items() if run.finished()}
-            one.runs[label, part.value] = {
-                seed: Finished(store.summary(), store.rounds()) for seed, store in finished.items()
-            }
+            one.runs[label, part.value] = finished = {}
+            for seed, run in runs.items():
+                if run.finished():
+                    try:
+                        finished[seed] = Finished(run.store.summary(), run.store.rounds())
+                    except FmtlbenchError as error:
+                        print(f"left out: {error}", file=sys.stderr)
         one.refused.update({refusal.label: refusal.reason for refusal in part.plan.refusals})
     return list(found.values())
 

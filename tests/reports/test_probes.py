@@ -58,7 +58,8 @@ def file(tmp_path):
 def finished(values, groups=None, rounds=4):
     """A run whose clients score these percentages."""
     scores = {(client, "semseg"): value for client, value in zip(CLIENTS, values)}
-    rows = [{"round": i + 1, "algorithm": {} if groups is None else {"groups": groups}} for i in range(rounds)]
+    told = {"bytes_up": 0, "bytes_down": 0, "algorithm": {} if groups is None else {"groups": groups}}
+    rows = [{"round": i + 1, **told} for i in range(rounds)]
     return Finished(summary("any", scores, clients=CLIENTS), rows)
 
 
@@ -188,7 +189,7 @@ def probe(file, tmp_path, capsys, monkeypatch):
     """The command on runs that are finished already: method → a score per seed."""
     monkeypatch.setattr(cli, "VERBS", ("probe",))
 
-    def call(scores, *argv, algos="fedavg,matfl"):
+    def call(scores, *argv, algos="fedavg,matfl", before=lambda: None):
         out = tmp_path / "probes"
         seeds = max(len(values) for values in scores.values())
         _, _, plan = plan_probes(algos, [str(file)], f"0-{seeds - 1}", "probe", {}, RunRequest("", "", out=out), "cpu")
@@ -198,6 +199,7 @@ def probe(file, tmp_path, capsys, monkeypatch):
             run.store.folder.mkdir(parents=True)
             (run.store.folder / "summary.json").write_text(json.dumps(made.summary))
             (run.store.folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in made.rows))
+        before()
         words = [
             "probe",
             "--algos",
@@ -226,6 +228,14 @@ def test_the_command_shows_a_table(probe):
         ["pass"], ["pass", "pass"]
     ]  # fmt: skip
     assert "preset probe" in out and "seeds 0, 1" in out
+
+
+def test_a_damaged_run_is_left_out_with_its_reason(probe, tmp_path):
+    def damage():
+        next(tmp_path.glob("probes/worlds/fedavg/*-s0-*/metrics.jsonl")).write_text("nothing of the kind\n")
+
+    code, out, err = probe({**SCORES, "fedavg": [40, 41]}, before=damage)
+    assert code == 0 and "left out: " in err and "metrics.jsonl" in err and "one seed has no spread" in out
 
 
 def test_strict_tells_a_failure_by_its_exit_code(probe):

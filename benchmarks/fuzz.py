@@ -121,6 +121,7 @@ def main() -> int:
                 seed(args.seed + tried)(checked)()
                 if tried == before:
                     break
+            print(f"{tried} cases tried, {sum(shown.values())} in all", file=sys.stderr, flush=True)
     print(f"fmtlbench of {Path(fmtlbench.__file__).parent}")
     print("\t".join(("kind", *OUTCOMES)))
     total: Counter = Counter()

@@ -68,7 +68,7 @@ def describe(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
     if isinstance(error, SystemExit):
-        return f"sys.exit({error.code if error.code is not None else ''}) is not for a method{place}"
+        return f"sys.exit({one_line(error)}) is not for a method{place}"
     return f"{type(error).__name__}: {one_line(error) or 'no reason given'}{place}"
 
 
@@ -273,7 +273,10 @@ def _unsaveable(tree: Any, path: str = "") -> str | None:
                 return problem
     elif isinstance(tree, (list, tuple)):
         return next(filter(None, (_unsaveable(value, f"{path}/{i}") for i, value in enumerate(tree))), None)
-    elif tree is not None and not isinstance(tree, (torch.Tensor, bool, int, float, str)):
+    elif isinstance(tree, torch.Tensor):
+        if tree.layout != torch.strided or tree.is_meta:
+            return f"a tensor ({tree.layout}, {tree.device}) at {path}"
+    elif tree is not None and not isinstance(tree, (bool, int, float, str)):
         return f"{_kind(tree)} at {path}"
     return None
 

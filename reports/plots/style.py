@@ -153,6 +153,8 @@ def heat_bar(figure: FigureBase, axes, image, label: str) -> None:
 def targets(path: str | Path, flag: str = "-o") -> list[Path]:
     """Return the files a name stands for: itself, or PDF and PNG where it has no ending; refuse what cannot be one."""
     path = Path(path)
+    if path.name in ("", ".."):
+        raise UsageError(f"{flag} {path}: a folder, expected a file")
     if path.suffix.lower() not in ENDINGS and (path.suffix or is_stdout(path) or is_stream(path)):
         none = ", or none for PDF and PNG" if path.suffix else ", which says what to write"
         raise UsageError(f"{flag} {path}: expected a name ending in {', '.join(ENDINGS)}{none}")

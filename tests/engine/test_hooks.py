@@ -149,6 +149,11 @@ ANSWERS = [
     ("state_dict(self)", "return [1]", "mine.state_dict returned a list, expected a dict"),
     ("state_dict(self)", "return {'a': [{1: 2}]}", "mine.state_dict returned a int as a key below /a/0"),
     ("state_dict(self)", "return {'a': {1, 2}}", "mine.state_dict returned a set at /a"),
+    (
+        "state_dict(self)",
+        "return {'a': torch.eye(2).to_sparse()}",
+        "state_dict returned a tensor (torch.sparse_coo",
+    ),
     ("__init__(self, params, parties)", "raise OSError('no')", "mine.__init__ failed: OSError: no"),
     ("__init__(self, params, parties)", "sys.exit('bye')", "mine.__init__ failed: sys.exit(bye) is not for a method"),
 ]

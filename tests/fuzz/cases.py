@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 OUTCOMES = ("ok", "refused", "untidy", "escaped", "traceback", "hang")
 FINE = ("ok", "refused")
-DEADLINE = 10  # seconds of work; a case takes some hundredths
+DEADLINE = 3  # seconds of work; a case takes some hundredths
 
 
 @dataclass(frozen=True)

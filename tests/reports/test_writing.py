@@ -245,3 +245,5 @@ def test_a_figure_on_a_stream_needs_an_ending(runs, capsys):
         code, out, err = call(["plot", "pvalues", "RUNS"], runs, output, capsys)
         assert code == 2 and out == "" and f"-o {output}: expected a name ending in .pdf, .png, .svg" in err
     assert not Path("/dev/null.pdf").exists()
+    for output in (".", ".."):
+        assert "a folder, expected a file" in call(["plot", "pvalues", "RUNS"], runs, output, capsys)[2]

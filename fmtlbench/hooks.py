@@ -97,6 +97,10 @@ class Hooks:
             raise AttributeError(name)
         return getattr(self._method, name)
 
+    def begin(self, index: int) -> None:
+        """Round `index` begins: complaints name it."""
+        self._round = index
+
     # -- the server's hooks --------------------------------------------------------------------------------------------
 
     def shared(self, index: int) -> tuple[str, ...]:
@@ -118,8 +122,8 @@ class Hooks:
                     "aggregate", f"returned {short_repr(kind)}, but only {', '.join(rows)} travelled in this round"
                 )
             self._check_tensor("aggregate", kind, values, tuple(rows[kind].after.shape), rows[kind].after.device)
-            good = values.isfinite().all(1)
-            if not bool(good.all()):
+            good = None if values.is_meta else values.isfinite().all(1)
+            if good is not None and not bool(good.all()):
                 owner = rows[kind].owners[good.tolist().index(False)]
                 raise self._wrong(
                     "aggregate", f"returned NaN or infinity for {kind!r}", rnd.parties[owner.client].id, owner.task
@@ -129,7 +133,7 @@ class Hooks:
     def newcomer_encoder(self, encoders: Tensor) -> Tensor:
         chosen = self._ask("newcomer_encoder", encoders)
         self._check_tensor("newcomer_encoder", "encoder", chosen, tuple(encoders.shape[1:]), encoders.device)
-        if not bool(chosen.isfinite().all()):
+        if not chosen.is_meta and not bool(chosen.isfinite().all()):
             raise self._wrong("newcomer_encoder", "returned NaN or infinity for 'encoder'")
         return chosen
 

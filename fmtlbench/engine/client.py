@@ -17,6 +17,7 @@ from ..cost.compute import counts_of
 from ..data.batches import batch_count, train_batches
 from ..data.catalog import dataset_for
 from ..data.views import ClientData
+from ..errors import FmtlbenchError
 from ..exchange import Party
 from ..hooks import Hooks
 from ..losses import task_loss
@@ -133,6 +134,7 @@ class Client:
 
     def train(self, index: int, kinds: tuple[str, ...], on_step: Callable | None = None) -> TrainReport:
         """The local epochs of round `index`, in which `kinds` travel."""
+        self.algorithm.begin(index)
         self.clock.start()
         if self.has_objective and self.algorithm.installs:
             self.anchor = {kind: [row.clone() for row in self.main.flat.rows(kind)] for kind in kinds}
@@ -195,7 +197,7 @@ class Client:
             self.clock.lap("load" if self.warm else "warmup")
             for number, learned in enumerate(self.steps):
                 with torch.autocast(self.device.type, amp) if amp else nullcontext():
-                    raw = track.model(batch["image"], learned)
+                    raw = self._forward(track.model, batch["image"], learned)
                 losses = [task_loss(self.specs[task], raw[task], batch[task]) for task in learned]
                 total = sum(self.specs[task].weight * loss for task, loss in zip(learned, losses))
                 if self.has_objective and (extra := self.algorithm.local_objective(self, total)) is not None:
@@ -220,6 +222,19 @@ class Client:
                 "any loss scale; try --set train.amp=bf16"
             )
         return watch.finish(flat, scaler.is_enabled())
+
+    def _forward(self, model: nn.Module, image: Tensor, tasks: tuple[str, ...]) -> dict[str, Tensor]:
+        """One forward pass in training."""
+        try:
+            return model(image, tasks)
+        except ValueError as error:
+            if "more than 1 value per channel" not in str(error):
+                raise
+            raise FmtlbenchError(
+                f"client {self.party.id}: BatchNorm has nothing to average over, since a batch is one image and the "
+                "deepest map one position; give it more images (data.train_samples, train.batch_size) or larger ones "
+                "(data.size)"
+            ) from None
 
     # -- what the method's local objective may ask (algorithms.Local) ------------------------------------------------
 
@@ -260,6 +275,7 @@ class Client:
     @contextmanager
     def scored_model(self, index: int) -> Iterator[nn.Module]:
         """The network that is judged after round `index`: the method's choice of track, fine-tuned if it says so."""
+        self.algorithm.begin(index)
         chosen = self.algorithm.evaluation_model()
         track = self.tracks[chosen.track]
         if not chosen.finetune:

@@ -99,7 +99,10 @@ def test_both_conventions_in_json(show):
             ["nano", "--set", "model.backbone=resnet_nan"],
             "--set model.backbone=resnet_nan: model.backbone: no backbone",
         ),
-        (["nano", "--set", "model.architecture=matfl"], "needs dilated maps, which 'swin_nano' lacks"),
+        (
+            ["nano", "--set", "model.architecture=matfl", "--set", "model.backbone=swin_nano"],
+            "needs dilated maps, which 'swin_nano' lacks",
+        ),
         (["nano", "--scenario", "st_mt1"], "did you mean 'st_mt_1'"),
     ],
 )

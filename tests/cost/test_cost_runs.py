@@ -93,6 +93,8 @@ def test_fine_tuning_before_scoring_is_evaluation(tiny_run):
 def test_tc_counts_its_steps_one_by_one_and_joint(scenario_file):
     options = {
         "model.architecture": "tc",
+        "model.backbone": "swin_nano",
+        "model.pretrained": False,
         "train.tc": "sequential",
         "data.size": {"pascal": [32, 64], "nyud": [32, 64]},
     }

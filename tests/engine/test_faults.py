@@ -144,7 +144,7 @@ def test_an_unwritable_output_folder_is_one_line(tiny_run, tmp_path):
         blocked.write_text("a file where a folder should be")  # root may write anywhere, but not below a file
     else:
         blocked.mkdir(mode=0o500)
-    with pytest.raises(FmtlbenchError, match="could not create the run folder") as caught:
+    with pytest.raises(FmtlbenchError, match=r"could not create the run folder|a file, expected a folder") as caught:
         tiny_run(out=blocked)
     assert "\n" not in str(caught.value)
 
@@ -277,7 +277,7 @@ def test_a_refusal_leaves_no_run_folder(tiny_run, tmp_path, overrides, message):
     "body, message",
     [
         ("{'encoder': rnd.encoder.after[:1]}", r"returned \(1, \d+\) for 'encoder', expected a tensor of shape \(2,"),
-        ("{'encoder': None}", "returned NoneType for 'encoder'"),
+        ("{'encoder': None}", "returned None for 'encoder'"),
         ("{'decoder': rnd.encoder.after}", "returned 'decoder', but only encoder travelled"),
     ],
 )

@@ -51,6 +51,7 @@ clients:
   - {dataset: nyud, tasks: [depth], count: 2}
 """
 TINY = {
+    "model.backbone": "swin_nano", "model.pretrained": False,
     "data.train_samples.nyud": 4, "data.test_samples.nyud": 2, "data.size.nyud": [32, 32], "train.batch_size": 2,
     "train.local_epochs.nyud": 2,
 }  # fmt: skip

@@ -108,7 +108,7 @@ def test_whole_models_take_their_statistics_along(scenario):
 
 
 def test_a_row_says_which_of_its_tensors_are_statistics(scenario_file):
-    home, travel = (federation("matfl", scenario_file, **options).clients[0] for options in ({}, TRAVEL))
+    home, travel = (federation("matfl", scenario_file, **options).executor.clients[0] for options in ({}, TRAVEL))
     parameters = home.facts().layouts["encoder"].tensors
     tensors = travel.facts().layouts["encoder"].tensors
     assert tensors[: len(parameters)] == parameters and not any(t.statistic for t in parameters)
@@ -212,7 +212,7 @@ def test_a_stored_run_answers_with_the_statistics_it_was_scored_with(tiny_run):
     assert all(len(values) == 2 for values in said.values())
     federation_again = Federation(ClientFactory(run.config, "cpu", None, run.data))
     federation_again.round(0)
-    for party, client in zip(run.parties, federation_again.clients):
+    for party, client in zip(run.parties, federation_again.executor.clients):
         stored = load_checkpoint(result.folder / "checkpoint", 1)[f"client-{party.index:03d}"]["main"]["buffers"]
         mine = client.main.buffers()
         assert all(torch.equal(stored[name], mine[name]) for name in mine)

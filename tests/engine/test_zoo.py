@@ -232,23 +232,23 @@ def test_one_local_epoch_of_fedrep_trains_everything_in_as_many_steps_as_others_
     seen = {}
 
     def watch(party, _):
-        flat = fedrep.clients[party.index].main.flat
+        flat = fedrep.executor.clients[party.index].main.flat
         grads = {kind: {p.grad is not None for p in flat.parameters_of((kind,))} for kind in flat.counts()}
         assert all(len(alike) == 1 for alike in grads.values())
         seen.setdefault(party.index, []).append("".join(kind[0] for kind, (on,) in grads.items() if on))
 
-    start = [client.main.flat.vector.clone() for client in fedrep.clients]
+    start = [client.main.flat.vector.clone() for client in fedrep.executor.clients]
     fedrep.algorithm.aggregate = lambda rnd: {}
     fedrep.round(0, watch)
     assert [len(steps) for steps in seen.values()] == [client.steps_per_round for client in fedper.clients]
-    assert [client.steps_per_round for client in fedrep.clients] == [
-        client.steps_per_round for client in fedper.clients
+    assert [client.steps_per_round for client in fedrep.executor.clients] == [
+        client.steps_per_round for client in fedper.executor.clients
     ]
     for index, steps in seen.items():
         half = len(steps) // 2
         assert steps == ["dh"] * half + ["e"] * (len(steps) - half) and half
-        moved = fedrep.clients[index].main.flat.vector != start[index]
-        assert all(moved[part.start : part.stop].any() for part in fedrep.clients[index].main.flat.parts)
+        moved = fedrep.executor.clients[index].main.flat.vector != start[index]
+        assert all(moved[part.start : part.stop].any() for part in fedrep.executor.clients[index].main.flat.parts)
 
 
 def test_more_head_epochs_than_local_epochs_are_refused(scenario_file):

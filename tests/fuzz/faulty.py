@@ -57,6 +57,7 @@ clients:
   - {dataset: nyud, tasks: [depth], count: 2}
 """
 SMALL = {
+    "model.backbone": "swin_nano", "model.pretrained": False,
     "data.train_samples.nyud": 2, "data.test_samples.nyud": 1, "data.size.nyud": [32, 32], "train.batch_size": 1,
     "train.local_epochs.nyud": 1, "federation.rounds": 2,
 }  # fmt: skip

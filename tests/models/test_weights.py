@@ -377,8 +377,8 @@ def test_shipped_weights_fill_the_encoder_of_every_architecture(backbone, archit
 
 
 def test_their_hash_is_part_of_the_configs_identity(monkeypatch, tmp_path):
-    own = {"model.pretrained": True}
-    scratch, pretrained = resolve("local", "st_mt_1"), resolve("local", "st_mt_1", overrides=own)
+    own = {"model.pretrained": True, "model.backbone": "swin_nano"}
+    scratch, pretrained = (resolve("local", "st_mt_1", overrides={**own, "model.pretrained": p}) for p in (False, True))
     sha256 = shipped("swin_nano")[0]["sha256"]
     assert (scratch.model.weights_sha256, pretrained.model.weights_sha256) == (None, sha256)
     assert scratch.hash() != pretrained.hash() and scratch.setting() != pretrained.setting()

@@ -31,6 +31,7 @@ SMALL = {
     "evaluation.batch_size": 3,
 }
 NANO = {**SMALL, "data.source": "real", "model.init": "torch", "train.augment": AUGMENT}
+SCRATCH = {"model.init": "lecun", "model.pretrained": False}
 DUO = """\
 description: One client that does parts, one with every task of rooms
 paper: none
@@ -301,6 +302,6 @@ def test_an_initialisation_that_padding_makes_overflow_is_refused():
     assert gradient("lecun", padded) > 1e6 > 1e3 * gradient("lecun", whole)
     assert gradient("torch", padded) < 10 * gradient("torch", whole)
     with pytest.raises(RefusedError, match=r"model\.init: lecun .*--set model\.init=torch"):
-        resolve("fedavg", "st_mt_1", overrides={**NANO, "model.init": "lecun", "model.backbone": "swin_nano"})
-    resnet = {**NANO, "model.init": "lecun", "model.backbone": "resnet_nano"}
+        resolve("fedavg", "st_mt_1", overrides={**NANO, **SCRATCH, "model.backbone": "swin_nano"})
+    resnet = {**NANO, **SCRATCH, "model.backbone": "resnet_nano"}
     assert resolve("fedavg", "st_mt_1", overrides=resnet).model.init == "lecun"  # BatchNorm has no such trouble

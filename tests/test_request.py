@@ -17,7 +17,7 @@ from fmtlbench.request import RunRequest
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 names = st.text("abcxyz_0-", min_size=1)
-numbers = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+numbers = st.integers(1 - 2**63, 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
 values = st.recursive(
     st.none() | st.booleans() | numbers | texts,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),

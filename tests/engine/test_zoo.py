@@ -240,7 +240,7 @@ def test_one_local_epoch_of_fedrep_trains_everything_in_as_many_steps_as_others_
     start = [client.main.flat.vector.clone() for client in fedrep.executor.clients]
     fedrep.algorithm.aggregate = lambda rnd: {}
     fedrep.round(0, watch)
-    assert [len(steps) for steps in seen.values()] == [client.steps_per_round for client in fedper.clients]
+    assert [len(steps) for steps in seen.values()] == [client.steps_per_round for client in fedper.executor.clients]
     assert [client.steps_per_round for client in fedrep.executor.clients] == [
         client.steps_per_round for client in fedper.executor.clients
     ]

@@ -387,7 +387,7 @@ def test_their_hash_is_part_of_the_configs_identity(monkeypatch, tmp_path):
     with pytest.raises(UsageError, match=f"swin_nano.safetensors has sha256 {sha256}, expected 0000"):
         resolve("local", "st_mt_1", overrides={**own, "model.weights_sha256": "0000"})
     file = weights_shipped.FOLDER / "swin_nano.safetensors"  # the same bytes by path: the same run
-    by_path = resolve("local", "st_mt_1", overrides={"model.weights": str(file)})
+    by_path = resolve("local", "st_mt_1", overrides={**own, "model.weights": str(file)})
     assert by_path.hash() == pretrained.hash()
 
 

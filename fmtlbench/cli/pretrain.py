@@ -9,7 +9,7 @@ from pathlib import Path
 EPILOG = """\
 The encoder learns which classes an image shows, on embedded scenes of a split of their own. Interrupted, the same
 command goes on from its last checkpoint in DIR and ends with the same bytes. The package carries the weights that the
-defaults give (--set model.pretrained=true); others are used with --set model.weights=FILE.
+defaults give (model.pretrained=true, as in the preset nano); others are used with --set model.weights=FILE.
 
 examples:
   fmtlbench pretrain --backbone swin_nano

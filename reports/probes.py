@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..algorithms import ALGORITHMS
 from ..metrics import MetricError
 from ..scenarios import Expectation, Scenario
 from .delta import Delta, primary_scores
@@ -165,7 +166,7 @@ def probe_tables(
     probes: Sequence[Answers], candidates: Sequence[Candidate], confidence: float, caption: str
 ) -> list[Table]:
     """Methods × expectations: the verdicts, and the numbers they rest on."""
-    titles = {c.label: c.title for c in candidates}
+    titles = _titles(candidates)
     asked = [(answers, i, e) for answers in probes for i, e in enumerate(answers.scenario.probe.expect)]
     verdicts = {
         (c, number): judge(answers, e, c, confidence)
@@ -206,6 +207,12 @@ def probe_tables(
     return [words, numbers]
 
 
+def _titles(candidates: Sequence[Candidate]) -> dict[str, str]:
+    """What methods are called: the zoo's, and those that are probed."""
+    zoo = {name: ALGORITHMS.resolve(name).title for name in ALGORITHMS}
+    return {**zoo, **{candidate.label: candidate.title for candidate in candidates}}
+
+
 def _word(verdict: Verdict | None) -> Cell:
     return Cell(word=" ") if verdict is None else Cell(word=verdict.word, note=verdict.note)
 
@@ -218,7 +225,7 @@ def _number(verdict: Verdict | None) -> Cell:
 
 def as_json(probes: Sequence[Answers], candidates: Sequence[Candidate], confidence: float) -> list[dict[str, Any]]:
     """One record per method and expectation that concerns it."""
-    titles = {c.label: c.title for c in candidates}
+    titles = _titles(candidates)
     records = []
     for answers in probes:
         probe = answers.scenario.probe

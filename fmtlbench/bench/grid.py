@@ -242,7 +242,8 @@ def _scenarios(words: Iterable[tuple[str, str]]) -> list[str]:
     found: dict[str, None] = {}
     for word, where in words:
         if word == "all":
-            found |= dict.fromkeys(name for name in scenario_files() if name not in probe_names())
+            probes = probe_names()
+            found |= dict.fromkeys(name for name in scenario_files() if name not in probes)
             continue
         if not word.endswith((".yml", ".yaml")) and word not in scenario_files():
             raise unknown("scenario", word, scenario_files(), where)

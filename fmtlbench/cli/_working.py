@@ -13,12 +13,20 @@ if TYPE_CHECKING:
     from ..bench.workers import Outcome
 
 
+def add_effort(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that say how much is done at a time and for how long."""
+    parser.add_argument("--jobs", type=int, default=1, help="runs at the same time; default: 1")
+    parser.add_argument("--budget", help="start nothing after this time and stop what runs, e.g. 2h, 90m, 1h30m")
+    parser.add_argument("--retries", type=int, default=1, help="how often a failed run is tried again; default: 1")
+    parser.add_argument("--dry-run", action="store_true", help="show the plan and the estimate; touch nothing")
+
+
 def check_effort(args: argparse.Namespace) -> float | None:
     """Check --jobs and --retries; return the budget in seconds, None without one."""
     from ..bench.durations import parse_duration
     from ..errors import UsageError
 
-    for flag, value, least in (("--jobs", args.jobs, 1), ("--retries", getattr(args, "retries", 1), 0)):
+    for flag, value, least in (("--jobs", args.jobs, 1), ("--retries", args.retries, 0)):
         if value < least:
             raise UsageError(f"{flag} {value}: expected a whole number, {least} or more")
     return None if args.budget is None else parse_duration(args.budget, "--budget")
@@ -44,8 +52,7 @@ def carry_out(plan: Plan, args: argparse.Namespace, budget: float | None) -> Out
     for refusal in plan.refusals:
         display.note(f"refused: {refusal.reason}")
     note_plan(plan)
-    retries = getattr(args, "retries", 1)
-    return Workers(plan, run_command, display, pace, args.jobs, retries, budget).work()
+    return Workers(plan, run_command, display, pace, args.jobs, args.retries, budget).work()
 
 
 def print_plan(plan: Plan, jobs: int, style: str) -> None:

@@ -6,6 +6,15 @@ import argparse
 from typing import TYPE_CHECKING
 
 from ._request import add_circumstances, request_template
+from ._working import (
+    add_effort,
+    carry_out,
+    check_data_root,
+    check_effort,
+    identity,
+    print_json,
+    print_plan,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from ..bench.workers import Outcome
@@ -47,11 +56,8 @@ def add(verbs) -> None:
     parser.add_argument(
         "--no-local", action="store_true", help="do not add the local runs that others are compared with"
     )
-    parser.add_argument("--jobs", type=int, default=1, help="runs at the same time; default: 1")
-    parser.add_argument("--budget", help="start nothing after this time and stop what runs, e.g. 2h, 90m, 1h30m")
-    parser.add_argument("--retries", type=int, default=1, help="how often a failed run is tried again; default: 1")
+    add_effort(parser)
     add_circumstances(parser)
-    parser.add_argument("--dry-run", action="store_true", help="show the plan and the estimate; touch nothing")
     parser.add_argument("--format", choices=("table", "json"), default="table", help="of the result; default: table")
     parser.set_defaults(func=main)
 
@@ -63,7 +69,6 @@ def main(args: argparse.Namespace) -> int:
     from ..config import parse_overrides
     from ..cost.energy import choose_energy
     from ..files import check_folder
-    from ._working import carry_out, check_data_root, check_effort, print_plan
 
     check_folder(args.out, "--out")
     budget = check_effort(args)
@@ -84,7 +89,6 @@ def main(args: argparse.Namespace) -> int:
 
 def _print_outcome(outcome: Outcome, style: str) -> None:
     from ..bench.durations import duration
-    from ._working import identity, print_json
 
     plan, records = outcome.plan, outcome.records
     counts = {word: outcome.count(word) for word in ("ran", "reused", "elsewhere", "failed", "left")}

@@ -7,9 +7,10 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from ..errors import FmtlbenchError, UsageError
+from ..errors import FmtlbenchError, UsageError, unknown
 from ._report import STYLES, add_format, emit, write
 from ._request import add_circumstances, request_template
+from ._working import add_effort, carry_out, check_data_root, check_effort, print_plan
 
 if TYPE_CHECKING:
     from ..bench.grid import Variant
@@ -53,10 +54,8 @@ def add(verbs) -> None:
         "--confidence", type=float, default=0.95, metavar="P", help="of each side of the intervals; default: 0.95"
     )
     parser.add_argument("--strict", action="store_true", help="exit code 1 if a method fails a probe")
-    parser.add_argument("--jobs", type=int, default=1, help="runs at the same time; default: 1")
-    parser.add_argument("--budget", help="start nothing after this time and stop what runs, e.g. 30m")
+    add_effort(parser)
     add_circumstances(parser, out="probes")
-    parser.add_argument("--dry-run", action="store_true", help="show the plan and the estimate; touch nothing")
     add_format(parser, (*STYLES, "json"))
     parser.set_defaults(func=main)
 
@@ -68,7 +67,6 @@ def main(args: argparse.Namespace) -> int:
     from ..cost.energy import choose_energy
     from ..files import check_folder
     from ..reports.probes import FAIL, as_json, judge, probe_tables
-    from ._working import carry_out, check_data_root, check_effort, print_plan
 
     if not 0.5 < args.confidence < 1:
         raise UsageError(f"--confidence {args.confidence:g}: expected a number between 0.5 and 1, such as 0.95")
@@ -137,8 +135,6 @@ def _candidates(variants: list[Variant]) -> list[Candidate]:
         method = ALGORITHMS.resolve(variant.algo, "--algos")
         for role in method.roles:
             if role not in ROLES:
-                from ..errors import unknown
-
                 raise unknown("role", role, ROLES, f"{method.name}.roles")
         options = variant.label.partition("[")[1:]
         candidates.append(Candidate(variant.label, method.title + "".join(options), tuple(method.roles)))

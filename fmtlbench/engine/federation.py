@@ -103,12 +103,10 @@ class Federation:
         self.ledger = Ledger(self.algorithm.billed_copies())
         kinds, present = self.algorithm.shared(index), self.present(index)
         install = self._catch_up(present)
-        before, unknown = {}, {}
-        for kind in kinds:
-            before[kind], unknown[kind] = self._held.rows(kind, present, lambda kind=kind: self._room(kind, present))
-        messages = {
-            i: Train(index, kinds, install.get(i), tuple(kind for kind in kinds if i in unknown[kind])) for i in present
-        }
+        held = {kind: self._held.rows(kind, present) for kind in kinds}
+        unknown = tuple(kind for kind in kinds if held[kind] is None)
+        before = {kind: self._room(kind, present) if rows is None else rows for kind, rows in held.items()}
+        messages = {i: Train(index, kinds, install.get(i), unknown) for i in present}
         after = {kind: self._room(kind, present) for kind in kinds}
         reports = []
         with self.clock.phase("train"):
@@ -297,9 +295,7 @@ class Held:
             if kind in self._of and set(self._of[kind][0]) & set(clients):
                 del self._of[kind]
 
-    def rows(self, kind: str, clients: list[int], room: Callable[[], torch.Tensor]) -> tuple[torch.Tensor, set[int]]:
-        """(the rows of these clients, who must be asked); rows of the latter are still empty."""
-        known = self._of.get(kind)
-        if known is not None and known[0] == tuple(clients):
-            return known[1], set()
-        return room(), set(clients)
+    def rows(self, kind: str, clients: list[int]) -> torch.Tensor | None:
+        """Return the rows of these clients; None if they must be asked."""
+        holders, rows = self._of.get(kind, ((), None))
+        return rows if holders == tuple(clients) else None

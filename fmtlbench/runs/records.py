@@ -41,6 +41,7 @@ class ClientRecord(_ClientKeys, total=False):
 
     samples: int
     parameters: dict[str, Any]
+    relabel: dict[str, str]  # task → rule, where its labels are not the dataset's
 
 
 class _SummaryKeys(TypedDict):

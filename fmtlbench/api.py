@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .cost.energy import choose_energy
+from .cost.energy import EnergyChoice, choose_energy
 from .errors import FmtlbenchError, UsageError
 from .files import check_folder
 from .progress import Quiet
@@ -16,6 +16,8 @@ from .runs.result import RunResult
 
 if TYPE_CHECKING:
     import torch
+
+    from .engine.executor import Executor
 
 
 def run(algo: str | Path, scenario: str | Path, *, progress: Quiet | None = None, **asked: Any) -> RunResult:
@@ -26,8 +28,8 @@ def run(algo: str | Path, scenario: str | Path, *, progress: Quiet | None = None
         scenario: A name of `fmtlbench list scenarios`, or the path of a .yml file.
         progress: Told what happens; by default nobody is.
         **asked: `preset`, `seed`, `rounds`, `device`, `data_root`, `out`, `fresh`, `save_predictions`, `energy`,
-            `country` and `region`, as `fmtlbench.request.RunRequest` explains them. Any other is a config value by
-            dotted name, for example `**{"train.lr": 1e-3, "algo.c": 0.2}`.
+            `country`, `region`, `executor` and `ray_address`, as `fmtlbench.request.RunRequest` explains them. Any
+            other is a config value by dotted name, for example `**{"train.lr": 1e-3, "algo.c": 0.2}`.
 
     Raises:
         UsageError: The request makes no sense; nothing was touched.
@@ -48,12 +50,24 @@ def launch(request: RunRequest, progress: Quiet | None = None) -> RunResult:
 
     config, progress = dataclasses.replace(config, device=device.type), progress or Quiet()
     root = Path(request.data_root) if request.data_root else None
-    result = execute(config, device, Path(request.out), root, request.fresh, progress, energy)
+    executor = make_executor(request, energy)
+    result = execute(config, device, Path(request.out), root, request.fresh, progress, energy, executor)
     if request.save_predictions:
         from .engine.predict import predict_run
 
         predict_run(result.folder, root, device, progress)
     return result
+
+
+def make_executor(request: RunRequest, energy: EnergyChoice) -> Executor:
+    """Make what holds the clients of a run."""
+    if request.executor == "ray":
+        from .engine.ray_executor import RayExecutor
+
+        return RayExecutor(request.ray_options(), request.ray_address, energy)
+    from .engine.executor import SerialExecutor
+
+    return SerialExecutor()
 
 
 def check_device(name: str) -> None:

@@ -59,6 +59,8 @@ class FederationConfig:
     # home: BatchNorm's running means and variances stay with the client (FedHCA², FMTL-Bench). travel: those of the
     # parts that travel are sent, aggregated and installed like parameters (MaT-FL's code).
     statistics: Literal["home", "travel"] = "home"
+    # Where the models of clients wait that are not at work: in the memory of the device, of the machine, or in files.
+    park: Literal["none", "cpu", "disk"] = limits("none", doc="of clients not at work; moves no number")
 
 
 @dataclass(frozen=True)

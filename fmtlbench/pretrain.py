@@ -27,9 +27,17 @@ from .data.batches import flip
 from .data.synth import DOMAINS, VERSION, SynthDataset
 from .data.synth.labels import PRESENT, presence
 from .data.tensors import to_tensors
-from .engine.checkpoint import DamagedCheckpoint, available, load_checkpoint, save_checkpoint, save_file
+from .engine.checkpoint import (
+    Checkpoint,
+    DamagedCheckpoint,
+    available,
+    save_checkpoint,
+    save_file,
+    state_file,
+    write_state,
+)
 from .engine.optim import learning_rate
-from .engine.run import process_settings
+from .engine.process_settings import process_settings
 from .engine.track import Track
 from .engine.watch import DivergedError
 from .errors import UsageError, unknown
@@ -209,7 +217,7 @@ def _train(plan: Plan, track: Track, scenes: list[Scenes], work: Path, progress:
         if done % TOLD_EVERY == 0 or done == plan.steps:
             progress.pretraining(plan.backbone, done, plan.steps, loss)
         if done % CHECKPOINT_EVERY == 0 and done < plan.steps:
-            save_checkpoint(work, done, {"track": track.state_dict()})
+            save_checkpoint(work, done, lambda p: {"track": write_state(state_file(p, "track"), track.state_dict())})
     return [name for name, parameter in track.model.encoder.named_parameters() if parameter.grad is None]
 
 
@@ -238,7 +246,7 @@ def _resume(track: Track, work: Path, steps: int, progress: Quiet) -> int:
     """Load the newest intact checkpoint; the number of steps it had done."""
     for done in reversed(available(work)):
         try:
-            track.load_state_dict(load_checkpoint(work, done)["track"])
+            track.load_state_dict(Checkpoint(work, done).read("track"))
         except DamagedCheckpoint as error:
             progress.note(f"damaged checkpoint: {error}")
             continue

@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import UsageError
+from .errors import UsageError, unknown
+from .ray_cluster import SECTION, RayOptions, ray_options
 from .schema import plain
 
 if TYPE_CHECKING:
     from .config import RunConfig
 
+EXECUTORS = ("serial", "ray")
 # What YAML does not take as it is, even in quotes: control characters, line breaks of all kinds, the byte-order mark.
 _UNPRINTABLE = re.compile("[^\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 
@@ -40,7 +42,9 @@ class RunRequest:
         country: Three-letter code: whose electricity the CO₂e figure counts with; by default $FMTLBENCH_COUNTRY, the
             user's config file, or the world average.
         region: Of that country.
-        overrides: Config values by dotted name.
+        executor: Where clients live: "serial", all in this process, or "ray", in those of a Ray cluster.
+        ray_address: Of a running cluster, host:port or "auto"; without one, a cluster of this machine is started.
+        overrides: Config values by dotted name; with the executor ray also `ray.…`, which decide no number.
     """
 
     algo: str
@@ -56,6 +60,8 @@ class RunRequest:
     energy: bool | None = None
     country: str | None = None
     region: str | None = None
+    executor: str = "serial"
+    ray_address: str | None = None
     overrides: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -79,7 +85,8 @@ class RunRequest:
         """
         from .config import resolve
 
-        overrides = dict(self.overrides)
+        overrides = {key: value for key, value in self.overrides.items() if not key.startswith(SECTION)}
+        self.ray_options()
         if self.rounds is not None:
             if not isinstance(self.rounds, numbers.Integral) or isinstance(self.rounds, bool) or self.rounds < 1:
                 raise UsageError(f"--rounds {self.rounds}: expected a whole number, 1 or more")
@@ -93,18 +100,35 @@ class RunRequest:
             )
         return config
 
+    def ray_options(self) -> RayOptions:
+        """Read how clients are spread over a Ray cluster, and see that the executor is one that listens.
+
+        Raises:
+            UsageError: An unknown executor, or Ray's settings without it.
+        """
+        if self.executor not in EXECUTORS:
+            raise unknown("executor", str(self.executor), EXECUTORS, f"--executor {self.executor}")
+        spread = [f"--set {key}" for key in self.overrides if key.startswith(SECTION)]
+        if self.ray_address is not None:
+            spread.append(f"--ray-address {self.ray_address}")
+        if self.executor != "ray" and spread:
+            raise UsageError(f"{spread[0]}: is for --executor ray; this run has --executor {self.executor}")
+        return ray_options(self.overrides)
+
     def to_argv(self) -> list[str]:
         """Return the words after `fmtlbench run` that ask for the same."""
         words = []
         for flag, value in (
             ("--algo", self.algo), ("--scenario", self.scenario), ("--preset", self.preset), ("--seed", self.seed),
             ("--rounds", self.rounds), ("--device", self.device), ("--data-root", self.data_root), ("--out", self.out),
-            ("--country", self.country), ("--region", self.region),
+            ("--country", self.country), ("--region", self.region), ("--ray-address", self.ray_address),
         ):  # fmt: skip
             if value is not None:
                 words += _flag(flag, str(value))
         if self.energy is not None:
             words.append("--energy" if self.energy else "--no-energy")
+        if self.executor != "serial":
+            words += _flag("--executor", self.executor)
         words += ["--fresh"] * self.fresh + ["--save-predictions"] * self.save_predictions
         for key, value in self.overrides.items():
             words += _flag("--set", f"{key}={override_text(value)}")

@@ -19,6 +19,7 @@ from .errors import unknown
 # Paths of a config; each stands for everything below it.
 NEUTRAL = (
     "checkpoint_every", "algorithm.file", "scenario.description", "scenario.paper", "data.workers", "model.weights",
+    "federation.park",
     "scenario.exchange",  # federation.exchange is what held
     "scenario.probe",  # it judges runs that are made without it
 )  # fmt: skip

@@ -171,8 +171,8 @@ OURS = Convention(
         ("co2e_g", "g CO2e", lambda _, s: s.co2e_g),
     ),
     (
-        "MB: 10^6 bytes, up and down, all clients; time and energy: training, exchange, evaluation and checkpoints; "
-        "s training: without evaluation and checkpoints",
+        "MB: 10^6 bytes, up and down, all clients; time (by the wall clock) and energy (of all processes): training, "
+        "exchange, evaluation and checkpoints; s training: without evaluation and checkpoints",
     ),
 )
 

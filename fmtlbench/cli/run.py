@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from ..request import EXECUTORS
 from ._request import add_circumstances, request_from
 
 EXAMPLES = """examples:
@@ -38,6 +39,13 @@ def add(verbs) -> None:
     parser.add_argument("--fresh", action="store_true", help="start over, discarding what this run left before")
     parser.add_argument("--save-predictions", action="store_true", help="keep the last round's predictions as images")
     add_circumstances(parser)
+    parser.add_argument(
+        "--executor", choices=EXECUTORS, default="serial",
+        help="where clients live: all in this process, or in those of a Ray cluster; default: serial",
+    )  # fmt: skip
+    parser.add_argument(
+        "--ray-address", metavar="HOST:PORT", help="of a running cluster (or auto); default: one of this machine"
+    )
     parser.add_argument(
         "--format", choices=("auto", "table", "tsv", "json"), default="auto",
         help="how to print the result; auto: table on a terminal, tab-separated elsewhere",

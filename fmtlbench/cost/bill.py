@@ -20,7 +20,7 @@ def make_bill(rows: Rows, repeated: Rows, tail: Mapping[str, Any], bytes_up: int
         bytes_up: Of the run's rounds; bytes are counted, so those of repeated rounds are not added.
         bytes_down: Likewise.
     """
-    phases = _phases([*rows, tail])
+    phases, busy = _phases([*rows, tail]), _phases(rows, "busy")
     total = sum(phases.values())
     setup = sum(row.get("setup") or 0.0 for row in [*rows, tail, *repeated])
     energy = _energy(rows, tail)
@@ -30,16 +30,16 @@ def make_bill(rows: Rows, repeated: Rows, tail: Mapping[str, Any], bytes_up: int
         known = [part[key] for part in (energy, again) if part and part[key] is not None]
         spent[key] = sum(known) if known else None
     return {
-        "seconds": phases, "seconds_total": total, "setup_seconds": setup, "energy": energy,
+        "seconds": phases, "seconds_total": total, "busy": busy, "setup_seconds": setup, "energy": energy,
         "bytes_up": bytes_up, "bytes_down": bytes_down, "memory": _memory([*rows, tail]),
         "repeated": again, "spent": spent,
     }  # fmt: skip
 
 
-def _phases(rows: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+def _phases(rows: Iterable[Mapping[str, Any]], clock: str = "seconds") -> dict[str, float]:
     phases: dict[str, float] = {}
     for row in rows:
-        for name, seconds in row["seconds"].items():
+        for name, seconds in (row.get(clock) or {}).items():
             phases[name] = phases.get(name, 0.0) + seconds
     return phases
 
@@ -124,8 +124,9 @@ def bill_lines(cost: Mapping[str, Any]) -> list[str]:
     lines = []
     phases = cost.get("seconds") or {}
     if phases:
-        shown = sorted((name for name in phases if phases[name] >= 0.0005), key=phases.get, reverse=True)
-        lines.append(f"time    {_time(cost['seconds_total'])}: " + ", ".join(f"{n} {_time(phases[n])}" for n in shown))
+        lines.append(f"time    {_time(cost['seconds_total'])} by the clock: {_listed(phases)}")
+    if busy := cost.get("busy"):
+        lines.append(f"        clients worked {_time(sum(busy.values()))} in all: {_listed(busy)}")
     if {"bytes_up", "bytes_down"} <= cost.keys():
         lines.append(f"traffic {quantity(cost['bytes_up'], 'B')} up, {quantity(cost['bytes_down'], 'B')} down")
     if energy := cost.get("energy"):
@@ -136,6 +137,11 @@ def bill_lines(cost: Mapping[str, Any]) -> list[str]:
         lost = f"{again['rounds']} round{'s' * (again['rounds'] > 1)} cut off before the end"
         lines.append(f"again   {_time(again['seconds'])}{joules} more went into {lost}")
     return lines
+
+
+def _listed(phases: Mapping[str, float]) -> str:
+    shown = sorted((name for name in phases if phases[name] >= 0.0005), key=phases.get, reverse=True)
+    return ", ".join(f"{name} {_time(phases[name])}" for name in shown)
 
 
 def _energy_lines(energy: Mapping[str, Any]) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from .energy import EnergyChoice, EnergyMeter, Reading
 from .memory import peak_memory, reset_peak
+from .processes import ProcessUse, add_energy, add_memory
 from .tracker import Tracker, gpus_of
 
 ROUNDED = 9  # digits after the point: a nanosecond, a µWh
@@ -30,6 +31,8 @@ class RunMeter:
         self._parts: dict[str, float] = {}
         self._setup: float | None = None
         self._carried: dict[str, float] = {}
+        self._others: Callable[[], Sequence[ProcessUse]] = tuple
+        self._uses: Sequence[ProcessUse] = ()  # what they told last
 
     def __enter__(self) -> RunMeter:
         if self.energy is not None:
@@ -40,6 +43,10 @@ class RunMeter:
         if self.energy is not None:
             self.energy.stop()
 
+    def include(self, others: Callable[[], Sequence[ProcessUse]]) -> None:
+        """Count what other processes of the run tell of themselves too."""
+        self._others = others
+
     def begin(self, kept: Sequence[Mapping[str, Any]]) -> None:
         """Setting up is over and rounds begin; `kept` are the timing rows of rounds that were done before."""
         known = [row["energy"] for row in kept if (row.get("energy") or {}).get("kwh") is not None]
@@ -47,6 +54,7 @@ class RunMeter:
             self._sum = {key: known[-1].get(key) or 0.0 for key in self._sum}
             self._parts = dict(known[-1].get("parts") or {})
         reset_peak(self.device)
+        self._uses = self._others()
         self._last = self._read()
         self._marked = time.perf_counter()
         self._setup = self._marked - self._began
@@ -78,10 +86,14 @@ class RunMeter:
 
     def _rest(self) -> dict[str, Any]:
         self._marked = time.perf_counter()
+        self._uses = self._others()
         made: dict[str, Any] = {"energy": self._used()}
         if made["energy"] is None:
             made["energy_reason"] = self.reason
-        made |= {"memory": peak_memory(self.device), "session": self.session}
+        made |= {"memory": add_memory([peak_memory(self.device), *(use.memory for use in self._uses)])}
+        if self._uses:
+            made["processes"] = [{"node": u.node, "threads": u.threads, **u.memory} for u in self._uses]
+        made["session"] = self.session
         if self._setup is not None:
             made["setup"], self._setup = self._setup, None
         return made
@@ -110,9 +122,22 @@ class RunMeter:
     def _read(self) -> Reading | None:
         if self.energy is None or self.reason is not None:
             return None
-        reading = self.energy.read()
+        reading = self._everybodys(self.energy.read())
         if reading is None:
-            self.reason = self.energy.reason
             what = "cannot be measured" if self._last is None else "is not measured any more"
             self.note(f"energy {what}: {self.reason}; the run goes on without it")
         return reading
+
+    def _everybodys(self, own: Reading | None) -> Reading | None:
+        """Add what the run's other processes used; None where any of them cannot say, with the reason."""
+        if own is None:
+            self.reason = self.energy.reason
+            return None
+        for use in self._uses:
+            if use.reading is None and not use.counted:
+                self.reason = f"of a process with clients: {use.reason}"
+                return None
+        if not self._uses:
+            return own
+        mine = ProcessUse("", {}, 0, own, sources=self.energy.sources, devices=tuple(gpus_of(self.device)))
+        return Reading(add_energy([mine, *self._uses]), own.seconds)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,20 +29,17 @@ class DamagedCheckpoint(FmtlbenchError):
     """A checkpoint folder whose bytes are not those that were written."""
 
 
-def save_checkpoint(folder: Path, done: int, states: dict[str, Any]) -> None:
-    """Save `states` (name → tree) after `done` complete rounds, then drop all but the newest `KEEP`."""
+def save_checkpoint(folder: Path, done: int, write: Callable[[Path], dict[str, Any]]) -> None:
+    """Have `write` fill a folder with states after `done` complete rounds, then drop all but the newest `KEEP`.
+
+    `write` gets the folder and returns what `write_state` returned, by the states' names.
+    """
     final = folder / f"round-{done:05d}"
     partial = folder / f".{final.name}.partial"
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
-    index: dict[str, Any] = {"format": FORMAT, "rounds": done, "states": {}}
     try:
-        for name, tree in states.items():
-            tensors, skeleton = split_tree(tree)
-            file = partial / f"{name}.safetensors"
-            save_file(tensors, file)
-            index["states"][name] = {"sha256": sha256_file(file), "tree": skeleton}
-        write_json(partial / "index.json", index)
+        write_json(partial / "index.json", {"format": FORMAT, "rounds": done, "states": write(partial)})
         sync_folder(partial)
         shutil.rmtree(final, ignore_errors=True)
         partial.rename(final)
@@ -50,6 +49,23 @@ def save_checkpoint(folder: Path, done: int, states: dict[str, Any]) -> None:
         raise
     for old in available(folder)[:-KEEP]:
         shutil.rmtree(folder / f"round-{old:05d}", ignore_errors=True)
+
+
+def state_file(place: Path, name: str) -> Path:
+    """Return where a checkpoint in `place` keeps the state of this name."""
+    return place / f"{name}.safetensors"
+
+
+def write_state(file: Path, tree: Any) -> dict[str, Any]:
+    """Write a state; return what the index says of it."""
+    tensors, skeleton = split_tree(tree)
+    save_file(tensors, file)
+    return {"sha256": sha256_file(file), "tree": skeleton}
+
+
+def read_state(file: str | Path, skeleton: Any) -> Any:
+    """Read back what `write_state` wrote."""
+    return join_tree(load_file(file), skeleton)
 
 
 def save_file(tensors: dict[str, Any], file: Path) -> None:
@@ -65,23 +81,50 @@ def available(folder: Path) -> list[int]:
     return sorted(int(path.name[6:]) for path in folder.glob("round-*") if path.name[6:].isdigit())
 
 
-def load_checkpoint(folder: Path, done: int, only: str | None = None) -> dict[str, Any]:
-    """The states saved after `done` rounds; raises DamagedCheckpoint if any byte differs from what was written.
+class Checkpoint:
+    """A complete checkpoint on disk. Its states are read one at a time: all at once may be more than fits.
 
-    `only` names a single state to load, where all at once would need too much memory.
+    Raises:
+        DamagedCheckpoint: It is not as it was written.
     """
-    place = folder / f"round-{done:05d}"
-    try:
-        index = json.loads((place / "index.json").read_text(encoding="utf-8"))
-        check_format(place, "index.json", index.get("format", FIRST_FORMAT))
-        states = {}
-        for name in index["states"] if only is None else [only]:
-            entry, file = index["states"][name], place / f"{name}.safetensors"
-            if sha256_file(file) != entry["sha256"]:
-                raise DamagedCheckpoint(f"{file} is not as it was written (checksum differs)")
-            states[name] = join_tree(load_file(file), entry["tree"])
-        return states
-    except NewerFormat:
-        raise
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, DamagedRun) as error:
-        raise DamagedCheckpoint(f"{place} cannot be read: {error}") from None
+
+    def __init__(self, folder: Path, done: int) -> None:
+        self.place, self.done = folder / f"round-{done:05d}", done
+        with self._damage_named():
+            index = json.loads((self.place / "index.json").read_text(encoding="utf-8"))
+            check_format(self.place, "index.json", index.get("format", FIRST_FORMAT))
+            self._states = {name: (entry["sha256"], entry["tree"]) for name, entry in index["states"].items()}
+
+    def check(self, name: str) -> None:
+        """Raise DamagedCheckpoint if any byte of a state differs from what was written."""
+        with self._damage_named():
+            if sha256_file(self.file(name)) != self._states[name][0]:
+                raise DamagedCheckpoint(f"{self.file(name)} is not as it was written (checksum differs)")
+
+    def check_all(self) -> None:
+        """Check every state."""
+        for name in self._states:
+            self.check(name)
+
+    def file(self, name: str) -> Path:
+        """Return where a state lies."""
+        return state_file(self.place, name)
+
+    def skeleton(self, name: str) -> Any:
+        """Return what `read_state` needs beside the file."""
+        return self._states[name][1]
+
+    def read(self, name: str) -> Any:
+        """Return a state, checked."""
+        self.check(name)
+        with self._damage_named():
+            return read_state(self.file(name), self.skeleton(name))
+
+    @contextmanager
+    def _damage_named(self) -> Iterator[None]:
+        try:
+            yield
+        except (NewerFormat, DamagedCheckpoint):
+            raise
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, DamagedRun) as error:
+            raise DamagedCheckpoint(f"{self.place} cannot be read: {error}") from None

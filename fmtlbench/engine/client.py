@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from ..losses import task_loss
 from ..models.build import build_client_model
 from ..seeds import seed_of, stream
 from ..tasks import task_specs
+from .checkpoint import read_state, write_state
 from .evaluate import evaluate
 from .messages import (
     ClientFacts,
@@ -41,8 +43,10 @@ from .messages import (
     TrainReport,
 )  # fmt: skip
 from .optim import learning_rate, make_optimizer
+from .parking import Parking
 from .precision import AMP_TYPES
 from .track import Track
+from .trees import map_leaves
 from .watch import DivergedError, EpochWatch
 
 TRAVELS = ("encoder", "decoder")
@@ -71,6 +75,7 @@ class Client:
         # An anchor is kept only for methods whose local objective can ask for it.
         self.has_objective = algorithm.has_objective
         self.anchor: dict[str, list[Tensor]] = {}
+        self.parking = Parking(config.federation.park, device)
         self.clock, self.spent = stopwatch(device), {}
         self.warm = False  # the first batch of a process pays for lazy initialisation and searches of kernels
 
@@ -93,7 +98,21 @@ class Client:
         return ClientFacts(layouts, flat.counts(), self.steps_per_round)
 
     def answer(self, message: Message, on_step: Callable | None = None) -> Reply:
-        """Do what the message says; `on_step` is told of every training step."""
+        """Do what the message says, then rest; `on_step` is told of every training step."""
+        self.parking.wake()
+        try:
+            return self._answer(message, on_step)
+        finally:
+            self.rest()
+
+    def rest(self) -> None:
+        """Park the models, where the config says so, until the next message."""
+        anchors = [row for rows in self.anchor.values() for row in rows]
+        models = [tensor for track in self.tracks.values() for tensor in track.large_tensors()]
+        gradients = [track.flat.gradient for track in self.tracks.values() if track.flat.gradient is not None]
+        self.parking.rest([*models, *anchors], gradients)  # an epoch begins with gradients of zero
+
+    def _answer(self, message: Message, on_step: Callable | None) -> Reply:
         match message:
             case Train():
                 if message.install:
@@ -108,10 +127,14 @@ class Client:
                 return Reply(self.times())
             case Send():
                 return Reply(self.times(), parts=self.read(message.kinds))
+            case Save(file=None):
+                state = map_leaves(self.state_dict(), Tensor, torch.clone)  # the models go on, or are parked
+                return Reply(self.times(), state=state)
             case Save():
-                return Reply(self.times(), state=self.state_dict())
+                return Reply(self.times(), saved=write_state(Path(message.file), self.state_dict()))
             case Load():
-                self.load_state_dict(message.state)
+                from_file = message.state is None
+                self.load_state_dict(read_state(message.file, message.skeleton) if from_file else message.state)
                 return Reply(self.times())
             case Count():
                 return Reply(self.times(), counts=counts_of(self))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from ..cost.clock import OTHER, stopwatch
 from ..data.views import newcomers, parties
 from ..exchange import Round, Rows
 from ..seeds import stream
+from .checkpoint import Checkpoint, state_file, write_state
 from .executor import Executor, SerialExecutor
 from .factory import ClientFactory, make_algorithm
 from .ledger import Ledger
@@ -42,14 +44,23 @@ class Federation:
         self.parties, self.newcomers = parties(config, data), newcomers(config, data)
         self.algorithm = make_algorithm(config, self.parties)
         self.executor = executor or SerialExecutor()
-        self.facts = self.executor.start(factory, len(self.parties) + len(self.newcomers))
+        try:
+            self.facts = self.executor.start(factory, len(self.parties) + len(self.newcomers))
+        except BaseException:
+            self.executor.stop()
+            raise
         self.clock = stopwatch(self.device)
-        self.spent: dict[int, dict[str, float]] = {}  # client → busy seconds by phase since they were last asked for
+        # Since they were last asked for, by client: busy seconds by phase, and seconds from messages to replies.
+        self.spent: dict[int, dict[str, float]] = {}
+        self.waited: dict[int, float] = {}
         self.common: dict[str, torch.Tensor] = {}  # what a returning client is brought up to date with, [d] by kind
         self.behind: set[int] = set()
         self._held = Held()
 
-    def close(self) -> None:
+    def __enter__(self) -> Federation:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """Let the clients go."""
         self.executor.stop()
 
@@ -64,6 +75,7 @@ class Federation:
             spent = self.spent.setdefault(index, {})
             for phase, seconds in reply.spent.items():
                 spent[phase] = spent.get(phase, 0.0) + seconds
+            self.waited[index] = self.waited.get(index, 0.0) + reply.wall
             yield index, reply
 
     def _tell(self, messages: Mapping[int, Message]) -> list[Reply]:
@@ -240,40 +252,70 @@ class Federation:
         self._tell({party.index: Install({"encoder": [chosen]}) for party in self.newcomers})
 
     def timing(self) -> dict[str, Any]:
-        """Where the time since the round began went: seconds by phase, and by client and phase. Asked once a round."""
+        """Where the time since the round began went. Asked once a round.
+
+        `seconds` is the wall clock by phase of the round and adds up to it. `busy` is what clients worked, by phase and
+        over all of them: more than the wall clock has where they work side by side. `clients` has it by client, and
+        `wall` how long the server waited for each.
+        """
         self.clock.lap(OTHER)
-        server = self.clock.read()
         everybody = [*self.parties, *self.newcomers]
-        clients = {party.id: self.spent.get(party.index, {}) for party in everybody}
-        self.spent = {}
-        seconds: dict[str, float] = {}
+        clients = {party.id: times for party in everybody if (times := self.spent.get(party.index))}
+        wall = {party.id: self.waited[party.index] for party in everybody if party.index in self.waited}
+        self.spent, self.waited = {}, {}
+        busy: dict[str, float] = {}
         for times in clients.values():
-            for phase in ("load", "step", "warmup"):
-                if phase in times:
-                    seconds[phase] = seconds.get(phase, 0.0) + times[phase]
-        # Between the batches of a training, and between the phases of a round.
-        rest = server.pop("train", 0.0) - sum(seconds.values())
-        seconds |= {phase: spent for phase, spent in server.items() if phase != OTHER}
-        seconds[OTHER] = max(0.0, server.get(OTHER, 0.0) + rest)
-        return {"seconds": seconds, "clients": {name: times for name, times in clients.items() if times}}
+            for phase, seconds in times.items():
+                busy[phase] = busy.get(phase, 0.0) + seconds
+        return {"seconds": self.clock.read(), "busy": busy, "clients": clients, "wall": wall}
 
-    def state(self) -> dict[str, Any]:
-        """Everything a resumed run needs, by checkpoint file."""
-        states = [reply.state for reply in self._tell({i: Save() for i in range(len(self.parties))})]
+    # -- saving ------------------------------------------------------------------------------------------------------
+
+    def save(self, place: Path) -> dict[str, Any]:
+        """Write everything a resumed run needs into a folder; return the entries of the checkpoint's index."""
         server = {"algorithm": self.algorithm.state_dict(), "common": self.common, "behind": sorted(self.behind)}
-        return {"server": server, **{f"client-{i:03d}": s for i, s in enumerate(states)}}
+        entries = {"server": write_state(state_file(place, "server"), server)}
+        own = self.executor.sees(place)
+        messages = {p.index: Save(str(state_file(place, _state_name(p.index))) if own else None) for p in self.parties}
+        for index, reply in self._ask(messages):
+            name = _state_name(index)
+            entries[name] = reply.saved if own else write_state(state_file(place, name), reply.state)
+        return entries
 
-    def load_state(self, states: dict[str, Any]) -> None:
-        server = to_device(states["server"], self.device)
+    def load(self, checkpoint: Checkpoint) -> None:
+        """Go on from a checkpoint.
+
+        Raises:
+            DamagedCheckpoint: It is not as it was written; nothing has changed.
+        """
+        checkpoint.check_all()
+        server = to_device(checkpoint.read("server"), self.device)
         self.algorithm.load_state_dict(server["algorithm"])
         self.common, self.behind = server["common"], set(server["behind"])
         self._held = Held()
-        self._tell({i: Load(states[f"client-{i:03d}"]) for i in range(len(self.parties))})
+        self.settle(checkpoint)
+        for party in self.parties:  # one by one, since a state may have to pass through here
+            self._tell({party.index: self._recalled(checkpoint, party.index)})
+
+    def settle(self, checkpoint: Checkpoint) -> None:
+        """Have the executor know that a checkpoint holds its clients as they are now."""
+        takes_part = range(len(self.parties))
+        self.executor.settle(lambda index: self._recalled(checkpoint, index) if index in takes_part else None)
+
+    def _recalled(self, checkpoint: Checkpoint, index: int) -> Load:
+        name = _state_name(index)
+        if self.executor.sees(checkpoint.place):
+            return Load(file=str(checkpoint.file(name)), skeleton=checkpoint.skeleton(name))
+        return Load(checkpoint.read(name))
 
     def counts(self) -> dict[str, dict[str, Any]]:
         """By client that takes part: parameters by part and operations of its network."""
         replies = self._tell({i: Count() for i in range(len(self.parties))})
         return {party.id: reply.counts for party, reply in zip(self.parties, replies)}
+
+
+def _state_name(index: int) -> str:
+    return f"client-{index:03d}"
 
 
 class Held:

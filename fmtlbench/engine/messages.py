@@ -50,14 +50,18 @@ class Send:
 
 @dataclass(frozen=True)
 class Save:
-    """Send everything that a resumed run needs."""
+    """Write everything that a resumed run needs to `file`; without one, send it."""
+
+    file: str | None = None
 
 
 @dataclass(frozen=True)
 class Load:
-    """Be as you were when this was saved."""
+    """Be as you were when this was saved: the state itself, or the file it was written to with its skeleton."""
 
-    state: dict[str, Any]
+    state: dict[str, Any] | None = None
+    file: str | None = None
+    skeleton: Any = None
 
 
 @dataclass(frozen=True)
@@ -73,11 +77,13 @@ class Reply:
     """What a client answers; which fields are filled follows from the message."""
 
     spent: dict[str, float]  # busy seconds by phase since the last reply
+    wall: float = 0.0  # seconds from the message to this reply, waiting and transport included; the executor's word
     report: TrainReport | None = None  # Train
     parts: Parts = field(default_factory=dict)  # Train, Send
     start: Parts = field(default_factory=dict)  # Train: where `start_of` stood before the local epochs
     scores: tuple[dict[str, Any], ...] = ()  # Evaluate
-    state: dict[str, Any] | None = None  # Save
+    state: dict[str, Any] | None = None  # Save without a file
+    saved: dict[str, Any] | None = None  # Save with one: what the checkpoint's index says of it
     counts: dict[str, Any] | None = None  # Count: {"parameters": …, "flops": …}
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from ..config import RunConfig, TrainConfig
+from ..config import RunConfig
 from ..cost.bill import make_bill
 from ..cost.energy import EnergyChoice
 from ..cost.meter import RunMeter
@@ -25,16 +25,18 @@ from ..runs.result import RunResult
 from ..runs.session import session, versions
 from ..runs.store import RunStore, StoreError
 from ..tasks import task_specs
-from .checkpoint import DamagedCheckpoint, available, load_checkpoint, save_checkpoint
+from .checkpoint import Checkpoint, DamagedCheckpoint, available, save_checkpoint
+from .executor import Executor, SerialExecutor
 from .factory import ClientFactory
 from .federation import Federation
 from .precision import check_amp
+from .process_settings import process_settings
 from .trivial import best_constant
 
 
 def execute(
     config: RunConfig, device: torch.device, out: Path, data_root: Path | None, fresh: bool, progress: Quiet,
-    energy: EnergyChoice,
+    energy: EnergyChoice, executor: Executor | None = None,
 ) -> RunResult:  # fmt: skip
     """Run, resume or just show: whatever the folder of this config asks for."""
     store = RunStore(out, config)
@@ -48,7 +50,7 @@ def execute(
             progress.note(note)
         datasets = open_datasets(config, data_root, progress)
         factory = ClientFactory(config, str(device), data_root, client_data(config, datasets))
-        with closing(Federation(factory)) as federation, store.opened(fresh):
+        with Federation(factory, executor or SerialExecutor()) as federation, store.opened(fresh):
             return _run(store, federation, datasets, device, progress, meter)
 
 
@@ -58,7 +60,8 @@ def _run(
     config = store.config
     done = _resume(store, federation, progress)
     fingerprints = {f"{domain}/{split}": d.fingerprint for (domain, split), d in datasets.items()}
-    _write_manifest(store, device, done, fingerprints, progress)
+    _write_manifest(store, device, done, fingerprints, progress, federation.executor)
+    meter.include(federation.executor.use)
     meter.begin(store.timing())
     progress.begin(config.federation.rounds, done, federation.steps_per_round)
     try:
@@ -90,12 +93,11 @@ def _resume(store: RunStore, federation: Federation, progress: Quiet) -> int:
     damaged = []
     for done in reversed(available(store.checkpoints)):
         try:
-            states = load_checkpoint(store.checkpoints, done)
+            federation.load(Checkpoint(store.checkpoints, done))
         except DamagedCheckpoint as error:
             damaged.append(error)
             progress.note(f"damaged checkpoint: {error}")
             continue
-        federation.load_state(states)
         store.keep_rounds(done)
         progress.note(f"going on after round {done} of {federation.config.federation.rounds} in {store.folder}")
         return done
@@ -105,9 +107,11 @@ def _resume(store: RunStore, federation: Federation, progress: Quiet) -> int:
     return 0
 
 
-def _write_manifest(store: RunStore, device, done: int, fingerprints: dict[str, str], progress: Quiet) -> None:
+def _write_manifest(
+    store: RunStore, device, done: int, fingerprints: dict[str, str], progress: Quiet, executor: Executor
+) -> None:
     manifest = store.manifest() if done else None
-    now = session(str(device), done + 1)
+    now = session(str(device), done + 1) | {"executor": executor.describe()}
     if manifest is None:
         manifest = {
             "config_hash": store.config.hash(), "data": fingerprints, "weights": weights_identity(store.config.model),
@@ -146,7 +150,8 @@ def _one_round(store: RunStore, federation: Federation, index: int, progress: Qu
     if last or (index + 1) % config.checkpoint_every == 0:
         began = time.perf_counter()
         with store.writing("save a checkpoint"):
-            save_checkpoint(store.checkpoints, index + 1, federation.state())
+            save_checkpoint(store.checkpoints, index + 1, federation.save)
+        federation.settle(Checkpoint(store.checkpoints, index + 1))
         meter.carry("checkpoint", time.perf_counter() - began)
     progress.round_done(row, timing["seconds"])
     return row
@@ -219,23 +224,3 @@ def _about(federation: Federation, members: Sequence[Party]) -> list[dict[str, A
          **({"relabel": dict(rules)} if (rules := federation.data[p.index].train.relabel) else {})}
         for p in members
     ]  # fmt: skip
-
-
-@contextmanager
-def process_settings(train: TrainConfig, device: torch.device) -> Iterator[None]:
-    """Process-wide settings that move bits, put back afterwards."""
-    threads = torch.get_num_threads()
-    deterministic, warn_only = (
-        torch.are_deterministic_algorithms_enabled(),
-        torch.is_deterministic_algorithms_warn_only_enabled(),
-    )
-    if train.threads is not None:
-        torch.set_num_threads(train.threads)
-    if device.type == "cuda":
-        # warn_only: the backward of bilinear upsampling has no deterministic CUDA kernel
-        torch.use_deterministic_algorithms(True, warn_only=True)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-        torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)

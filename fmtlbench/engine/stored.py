@@ -24,10 +24,10 @@ from ..files import sha256_file
 from ..progress import Quiet
 from ..runs.find import located
 from ..runs.folder import RunFolder
-from .checkpoint import DamagedCheckpoint, available, load_checkpoint
+from .checkpoint import Checkpoint, DamagedCheckpoint, available
 from .client import Client
 from .factory import make_algorithm
-from .run import process_settings
+from .process_settings import process_settings
 from .trees import to_device
 
 
@@ -127,7 +127,7 @@ class StoredRun:
 
     def _state(self, name: str) -> dict[str, Any]:
         try:
-            return load_checkpoint(self.files.checkpoints, self.done, only=name)[name]
+            return Checkpoint(self.files.checkpoints, self.done).read(name)
         except DamagedCheckpoint as error:
             raise FmtlbenchError(f"damaged checkpoint: {error}") from None
 

@@ -10,6 +10,7 @@ from torch import nn
 from ..blocks import FlatModel
 from ..config import TrainConfig
 from .optim import make_optimizer
+from .trees import map_leaves
 
 
 class Track:
@@ -44,10 +45,16 @@ class Track:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.restore(state["vector"], state["buffers"])
         optimizer = self.optimizer.state_dict()
-        optimizer["state"] = {int(k): v for k, v in state["optimizer"].items()}
+        # Copies: what was read from a file lies in memory that cannot be given back piece by piece.
+        optimizer["state"] = {int(k): map_leaves(v, torch.Tensor, torch.clone) for k, v in state["optimizer"].items()}
         self.optimizer.load_state_dict(optimizer)
         if self.scaler.is_enabled():
             self.scaler.load_state_dict(state["scaler"])
+
+    def large_tensors(self) -> list[torch.Tensor]:
+        """Return the parameters, as one vector, and what the optimiser keeps for each of them."""
+        kept = [value for state in self.optimizer.state.values() for value in state.values()]
+        return [self.flat.vector, *(value for value in kept if isinstance(value, torch.Tensor) and value.dim())]
 
     def snapshot(self) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         """Copies of parameters and running statistics, for `restore`."""

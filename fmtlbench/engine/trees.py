@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -53,10 +55,19 @@ def _collect(parts) -> dict[str, Tensor]:
 
 def to_device(tree: Any, device: torch.device) -> Any:
     """The same tree with every tensor on `device`."""
-    if isinstance(tree, Tensor):
-        return tree.to(device)
+    return map_leaves(tree, Tensor, lambda tensor: tensor.to(device))
+
+
+def map_leaves(tree: Any, kind: type, change: Callable[[Any], Any]) -> Any:
+    """Return the tree with every value of a kind changed; it may hold dicts, lists, tuples and dataclasses."""
+    if isinstance(tree, kind):
+        return change(tree)
     if isinstance(tree, dict):
-        return {key: to_device(value, device) for key, value in tree.items()}
-    if isinstance(tree, list):
-        return [to_device(value, device) for value in tree]
+        return {key: map_leaves(value, kind, change) for key, value in tree.items()}
+    if isinstance(tree, (list, tuple)):
+        values = [map_leaves(value, kind, change) for value in tree]
+        return type(tree)(*values) if hasattr(tree, "_fields") else type(tree)(values)  # named tuples take them singly
+    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+        values = {f.name: map_leaves(getattr(tree, f.name), kind, change) for f in dataclasses.fields(tree)}
+        return dataclasses.replace(tree, **values)
     return tree

@@ -131,7 +131,10 @@ class TimingRow(_TimingKeys, total=False):
     """What a round took."""
 
     format: int
-    clients: dict[str, dict[str, float]]
+    busy: dict[str, float]  # what clients worked, over all of them; `seconds` is the wall clock
+    clients: dict[str, dict[str, float]]  # the same by client
+    wall: dict[str, float]  # how long the server waited for each client
+    processes: list[dict[str, Any]]  # those beside the server's: where they are, their threads and peaks of memory
     energy: EnergyRow | None
     energy_reason: str | None
     memory: dict[str, int | None] | None
@@ -181,6 +184,7 @@ class Cost(_CostKeys, total=False):
     """What a run took."""
 
     format: int
+    busy: dict[str, float]
     setup_seconds: float
     energy: EnergyBill | None
     bytes_up: int
@@ -203,6 +207,7 @@ class Session(_SessionKeys, total=False):
     from_round: int
     hardware: dict[str, Any]
     arithmetic: dict[str, Any]
+    executor: dict[str, Any]
     command: str
 
 

@@ -25,7 +25,8 @@ from fmtlbench.engine.federation import Federation
 from fmtlbench.progress import Quiet
 
 DETERMINISTIC = ("metrics.jsonl", "summary.json", "config.yaml")
-PHASES = {"load", "step", "warmup", "upload", "aggregate", "download", "evaluate", "checkpoint", "other"}
+PHASES = {"train", "upload", "aggregate", "download", "evaluate", "checkpoint", "other"}
+BUSY = {"load", "step", "warmup", "evaluate", "other"}
 
 
 class Notes(Quiet):
@@ -54,6 +55,7 @@ def test_what_a_run_leaves(tiny_run, sensors, tmp_path):
     result = tiny_run(energy=True, country="FRA")
     cost, rows = read(result), read(result, "timing.jsonl")
     assert set(cost["seconds"]) == PHASES and cost["seconds_total"] == pytest.approx(sum(cost["seconds"].values()))
+    assert set(cost["busy"]) == BUSY
     assert cost["setup_seconds"] > 0 and cost["repeated"] is None
     assert cost["spent"]["seconds"] == pytest.approx(cost["seconds_total"] + cost["setup_seconds"])
     energy = cost["energy"]
@@ -77,8 +79,11 @@ def test_time_is_booked_to_clients_and_the_first_batch_apart(tiny_run):
     for row in rows:
         assert set(row["clients"]) == ids and row["session"] == rows[0]["session"]
         for phase in ("load", "step"):
-            assert row["seconds"][phase] == pytest.approx(sum(row["clients"][c][phase] for c in ids))
-        assert ("warmup" in row["seconds"]) == (row["round"] == 1)
+            assert row["busy"][phase] == pytest.approx(sum(row["clients"][c][phase] for c in ids))
+        assert ("warmup" in row["busy"]) == (row["round"] == 1)
+        # One after the other in one process: clients work within the time that the server waits for them.
+        assert all(sum(row["clients"][c].values()) <= row["wall"][c] for c in ids)
+        assert sum(row["wall"].values()) <= sum(row["seconds"].values()) and "processes" not in row
         assert all(("evaluate" in row["clients"][c]) == (row["round"] > 1) for c in ids)
         assert all(seconds >= 0 for seconds in row["seconds"].values())
     assert "checkpoint" not in rows[0]["seconds"] and rows[1]["seconds"]["checkpoint"] > 0

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 import textwrap
+from pathlib import Path
 
 import pytest
 from tiny import make_federation
@@ -79,7 +81,8 @@ def twins(tmp_path):
 def one_round(algo, scenario, **overrides):
     federation = make_federation(algo, scenario, **{**TINY, "federation.rounds": 2, **overrides})
     federation.round(0)
-    federation.state()
+    with tempfile.TemporaryDirectory() as folder:
+        federation.save(Path(folder))
     return federation
 
 

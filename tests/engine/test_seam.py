@@ -9,6 +9,7 @@ import torch
 from tiny import TINY, make_federation
 
 from fmtlbench.config import resolve
+from fmtlbench.engine.checkpoint import Checkpoint, save_checkpoint
 from fmtlbench.engine.executor import SerialExecutor
 from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
@@ -96,13 +97,15 @@ def test_what_changed_at_home_is_asked_for(scenario):
     assert [set(messages.values()) for messages in rounds] == [{("encoder",)}, {("decoder",)}, {()}, {("decoder",)}]
 
 
-def test_a_resumed_server_knows_nothing(scenario):
+@pytest.mark.parametrize("shared", [True, False], ids=["clients have the folder", "states pass through the server"])
+def test_a_resumed_server_knows_nothing(scenario, tmp_path, monkeypatch, shared):
+    monkeypatch.setattr(Listening, "sees", lambda self, folder: shared)
     config = resolve("fedavg", scenario, overrides={**QUICK, "federation.rounds": 3})
     federation = Federation(ClientFactory(config, "cpu"), Listening())
     federation.round(0)
-    state = federation.state()
+    save_checkpoint(tmp_path, 1, federation.save)
     again = Federation(ClientFactory(config, "cpu"), Listening())
-    again.load_state(pickle.loads(pickle.dumps(state)))
+    again.load(Checkpoint(tmp_path, 1))
     assert again.round(1) == federation.round(1)
     trains = [m for messages in again.executor.said for m in messages.values() if isinstance(m, Train)]
     assert {m.start_of for m in trains} == {("encoder", "decoder")}
@@ -136,5 +139,5 @@ def test_every_message_has_its_answer(scenario):
     client.answer(Load(pickle.loads(pickle.dumps(saved))))
     with pytest.raises(TypeError, match="no answer to 'hello'"):
         client.answer("hello")
-    federation.close()
+    federation.__exit__()
     assert federation.executor.clients == []

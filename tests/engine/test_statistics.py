@@ -12,7 +12,7 @@ from tiny import TINY, TWINS, make_federation
 
 from fmtlbench.algorithms import ALGORITHMS
 from fmtlbench.algorithms.matfl import voting_tensors
-from fmtlbench.engine.checkpoint import load_checkpoint
+from fmtlbench.engine.checkpoint import Checkpoint
 from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
 from fmtlbench.engine.stored import StoredRun
@@ -213,6 +213,6 @@ def test_a_stored_run_answers_with_the_statistics_it_was_scored_with(tiny_run):
     federation_again = Federation(ClientFactory(run.config, "cpu", None, run.data))
     federation_again.round(0)
     for party, client in zip(run.parties, federation_again.executor.clients):
-        stored = load_checkpoint(result.folder / "checkpoint", 1)[f"client-{party.index:03d}"]["main"]["buffers"]
+        stored = Checkpoint(result.folder / "checkpoint", 1).read(f"client-{party.index:03d}")["main"]["buffers"]
         mine = client.main.buffers()
         assert all(torch.equal(stored[name], mine[name]) for name in mine)

@@ -206,11 +206,11 @@ def test_fedbabu_finetunes_a_copy(trio_run):
 
 
 def test_frozen_blocks_do_not_move(trio_run):
-    from fmtlbench.engine.checkpoint import load_checkpoint
+    from fmtlbench.engine.checkpoint import Checkpoint
 
     for algo, options, frozen in (("fedbabu", {}, "head"), ("fedrep", {"algo.head_epochs": 0}, "head")):
         result = trio_run(algo, **options)
-        first, last = (load_checkpoint(result.folder / "checkpoint", r)["client-001"]["main"] for r in (1, 2))
+        first, last = (Checkpoint(result.folder / "checkpoint", r).read("client-001")["main"] for r in (1, 2))
         heads = result.summary["clients"][1]["parameters"][frozen]
         assert (first["vector"][-heads:] == last["vector"][-heads:]).all()
         assert not (first["vector"][:1000] == last["vector"][:1000]).all()

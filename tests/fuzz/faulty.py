@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,8 @@ import torch
 from cases import DEADLINE, TookTooLong, alarm, odd_value
 from hypothesis import strategies as st
 from tiny import make_federation
+
+from fmtlbench.engine.checkpoint import Checkpoint, save_checkpoint
 
 METHOD = """\
 from fmtlbench.algorithms import ALGORITHMS, Algorithm, Evaluation
@@ -133,7 +136,8 @@ class Patient:
         (folder / "faulty.py").write_text(METHOD)
         (folder / "twins.yml").write_text(SCENARIO)
         self.federation = make_federation(str(folder / "faulty.py"), str(folder / "twins.yml"), **SMALL)
-        self.states = self.federation.state()
+        save_checkpoint(folder, 0, self.federation.save)
+        self.start = Checkpoint(folder, 0)
 
     def try_case(self, case: HookCase, deadline: float = DEADLINE) -> tuple[str, str]:
         """One round with the answer, as a run does it: (outcome, what was said)."""
@@ -141,15 +145,15 @@ class Patient:
 
         method = getattr(self.federation.algorithm, "_method", self.federation.algorithm)
         method.told = None
-        self.federation.load_state(self.states)
+        self.federation.load(self.start)
         method.told = case.hook, case
         try:
             with alarm(deadline):
                 row = self.federation.round(0)
                 self.federation.evaluate(0)
                 json.dumps(row, allow_nan=False)  # as the store writes it
-                states = self.federation.state()
-                _savable(states)
+                with tempfile.TemporaryDirectory() as folder:
+                    self.federation.save(Path(folder))
         except FmtlbenchError as error:
             lines = str(error).splitlines()
             return ("refused" if len(lines) == 1 and len(lines[0]) < 2000 else "untidy"), str(error)[:300]
@@ -163,10 +167,3 @@ class Patient:
         finally:
             method.told = None
         return "ok", ""
-
-
-def _savable(states: dict[str, Any]) -> None:
-    from fmtlbench.engine.trees import split_tree
-
-    for state in states.values():
-        split_tree(state)

@@ -1,0 +1,28 @@
+"""How much memory a client's models take, before any of them is made."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+
+from ..config import RunConfig
+from ..exchange import Party
+from ..models.build import build_client_model
+
+# Numbers per parameter that optimisers keep.
+MOMENTS = {"adamw": 2, "adam": 2, "sgd": 1}
+_counted: dict[tuple, int] = {}
+
+
+def client_memory(config: RunConfig, party: Party, tracks: int) -> int:
+    """Reckon the bytes of a client's models, gradients and optimisers. What a batch takes besides is not in it."""
+    kind = (party.dataset, party.tasks, tracks, config.hash())
+    if kind not in _counted:
+        scratch = dataclasses.replace(config.model, pretrained=False, weights=None, init="torch")
+        with torch.device("meta"):  # shapes are enough
+            model = build_client_model(dataclasses.replace(config, model=scratch), party)
+        numbers = sum(parameter.numel() for parameter in model.parameters())
+        copies = 2 + MOMENTS[config.train.optimizer] + config.train.amsgrad
+        _counted[kind] = 4 * numbers * copies * tracks
+    return _counted[kind]

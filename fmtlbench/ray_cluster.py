@@ -1,0 +1,99 @@
+"""A Ray cluster: one that is running, or one of this machine for the time of a command. No torch; Ray only on use."""
+
+from __future__ import annotations
+
+import os
+import socket
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import FmtlbenchError, UsageError, one_line
+from .schema import build, limits, plain
+
+SECTION = "ray."  # of `--set`: how runs are spread, which moves no number and is no part of a config
+REACHABLE = 5.0  # seconds in which a running cluster must take a connection
+
+
+@dataclass(frozen=True)
+class RayOptions:
+    """How the clients of a run are spread over a cluster."""
+
+    workers: int | None = limits(None, low=1, high=4096, doc="processes with clients; null = as many as find a place")
+    cpus_per_client: float = limits(1.0, above=0, high=1024, doc="that a process needs, whose clients take turns")
+    gpus_per_client: float = limits(
+        1.0, above=0, high=64, doc="likewise, where the device is cuda; 0.5 = two share one"
+    )
+    memory_gb: float | None = limits(None, above=0, doc="of a process; null = reckoned from its clients' networks")
+    object_store_gb: float | None = limits(None, above=0.08, doc="of a cluster that is started here; null = Ray's own")
+    patience: float = limits(300.0, above=0, high=86_400, doc="seconds in which a process must find a place and start")
+    retries: int = limits(3, low=0, high=1000, doc="how often a client is brought back in one step of a round")
+
+
+def ray_options(overrides: Mapping[str, Any]) -> RayOptions:
+    """Read the `ray.…` values among overrides."""
+    given = {key.removeprefix(SECTION): plain(value) for key, value in overrides.items() if key.startswith(SECTION)}
+    origins = {f"ray.{key}": f"--set ray.{key}={value}" for key, value in given.items()}
+    return build(RayOptions, given, origins, "ray")
+
+
+def import_ray() -> Any:
+    """Import Ray; without it, say what to install."""
+    try:
+        import ray
+    except ImportError as error:
+        raise UsageError(f"--executor ray: {one_line(error)}; pip install 'fmtlbench[ray]'") from None
+    return ray
+
+
+@contextmanager
+def connected(address: str | None = None, object_store_gb: float | None = None) -> Iterator[Any]:
+    """Give the module, connected to the cluster at `address`; without one, to a cluster that ends with the block.
+
+    A connection that this process already has is used as it is.
+
+    Raises:
+        FmtlbenchError: There is no cluster, or it does not answer.
+    """
+    ray = import_ray()
+    if ray.is_initialized():
+        yield ray
+        return
+    address = address or os.environ.get("RAY_ADDRESS") or None
+    _check_address(address)
+    quiet = {"logging_level": "ERROR", "log_to_driver": False, "configure_logging": False}
+    size = {} if object_store_gb is None else {"object_store_memory": int(object_store_gb * 1e9)}
+    try:
+        with warnings.catch_warnings():  # Ray's own, of what it will change one day
+            warnings.simplefilter("ignore")
+            if address is None:
+                ray.init(address="local", include_dashboard=False, **size, **quiet)
+            else:
+                ray.init(address=address, **quiet)
+    except Exception as error:
+        where = "no cluster could be started here" if address is None else f"--ray-address {address}: no connection"
+        raise FmtlbenchError(f"{where}: {type(error).__name__}: {one_line(error)[:300]}") from None
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _check_address(address: str | None) -> None:
+    """Look whether anybody is there: Ray itself tries for minutes."""
+    if address is None or address == "auto":
+        return
+    host, colon, port = address.rpartition(":")
+    if "://" in address or not colon or not port.isdecimal():
+        raise UsageError(
+            f"--ray-address {address}: expected host:port of a cluster's head, such as 127.0.0.1:6379, or auto"
+        )
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), REACHABLE).close()
+    except (OSError, OverflowError) as error:
+        raise FmtlbenchError(
+            f"--ray-address {address}: nobody answers there ({one_line(error)}); `ray start --head` on that machine "
+            "starts a cluster, and without --ray-address one is started here"
+        ) from None

@@ -5,13 +5,17 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
 
-.PHONY: demo test matrix weights lint setup clean
+.PHONY: demo test cluster matrix weights lint setup clean
 
 demo: $(READY)
 	$(BIN)/fmtlbench run --algo fedhca2 --scenario st_mt_1 --format table
 
 test: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+
+# Runs on a Ray cluster of two nodes on this machine: equality with serial ones, lost processes and nodes, resuming.
+cluster: $(READY)
+	OMP_NUM_THREADS=1 timeout 900 $(BIN)/python -m pytest -m cluster tests/cluster
 
 # Every scenario with every method, and every network with every method: about an hour on two cores.
 matrix: $(READY)

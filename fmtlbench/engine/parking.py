@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import tempfile
 from collections.abc import Iterable
+from contextlib import nullcontext
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -21,37 +22,41 @@ class Parking:
 
     def __init__(self, where: str, device: torch.device) -> None:
         self.active = where == "disk" or (where == "cpu" and device.type != "cpu")
-        self._waiting: list[tuple[torch.UntypedStorage, int, Tensor | None]] = []
+        self._waiting: list[tuple[torch.UntypedStorage, int, Tensor | None]] = []  # None: in the file, in this order
+        self._empty: list[tuple[torch.UntypedStorage, int]] = []
         self._folder = tempfile.TemporaryDirectory(prefix="fmtlbench-parked-") if where == "disk" else None
 
     def rest(self, kept: Iterable[Tensor], dropped: Iterable[Tensor] = ()) -> None:
         """Empty tensors: of those that are `dropped` the values do not matter, only that they can be written to."""
         if not self.active or self._waiting:
             return
-        storages = _storages(kept)
-        if self._folder is not None:
+        storages, spare = _storages(kept), _storages(dropped)
+        contents: list[Tensor | None] = [None] * len(storages)
+        if self._folder is None:
+            contents = [_bytes(storage).cpu() for storage in storages]
+        else:
             with self._file.open("wb") as stream:
                 for storage in storages:
-                    _bytes(storage).cpu().numpy().tofile(stream)
-        for storage in storages:
-            content = None if self._folder is not None else _bytes(storage).cpu()
-            self._waiting.append((storage, storage.nbytes(), content))
-        spare = [(storage, storage.nbytes(), torch.empty(0)) for storage in _storages(dropped)]
-        self._waiting += spare
-        for storage, _, _ in self._waiting:
+                    stream.write(_memory(storage.cpu()))
+        self._waiting = [(s, s.nbytes(), content) for s, content in zip(storages, contents)]
+        self._empty = [(s, s.nbytes()) for s in spare]
+        for storage in (*storages, *spare):
             storage.resize_(0)
 
     def wake(self) -> None:
         """Fill the tensors again."""
-        waiting, self._waiting = self._waiting, []
-        position = 0
-        for storage, size, content in waiting:
+        waiting, empty, self._waiting, self._empty = self._waiting, self._empty, [], []
+        for storage, size in empty:
             storage.resize_(size)
-            if content is None:
-                content = torch.from_numpy(np.fromfile(self._file, np.uint8, size, offset=position))
-                position += size
-            if content.numel():
-                _bytes(storage).copy_(content)
+        with self._file.open("rb") if waiting and self._folder is not None else nullcontext() as stream:
+            for storage, size, content in waiting:
+                storage.resize_(size)
+                if content is None:
+                    content = torch.UntypedStorage(size)
+                    stream.readinto(_memory(content))
+                    storage.copy_(content)
+                else:
+                    _bytes(storage).copy_(content)
 
     @property
     def _file(self) -> Path:
@@ -66,3 +71,8 @@ def _storages(tensors: Iterable[Tensor]) -> list[torch.UntypedStorage]:
 
 def _bytes(storage: torch.UntypedStorage) -> Tensor:
     return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
+
+
+def _memory(storage: torch.UntypedStorage) -> ctypes.Array:
+    """The bytes of a storage on the CPU, as files take them; what numpy has seen once cannot be emptied any more."""
+    return (ctypes.c_char * storage.nbytes()).from_address(storage.data_ptr())

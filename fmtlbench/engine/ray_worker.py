@@ -123,9 +123,9 @@ class Worker:
             reading = Reading(seen, reading.seconds)
         return ProcessUse(node, memory, threads, reading, self.energy.reason, sources, gpus)
 
-    def process(self) -> int:
-        """Return the number of this process."""
-        return os.getpid()
+    def whereabouts(self) -> tuple[str, int]:
+        """Return the machine and the number of this process."""
+        return self.node, os.getpid()
 
     def _guarded(self, do: Callable[..., Any], *given: Any) -> Any:
         try:

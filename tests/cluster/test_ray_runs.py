@@ -1,0 +1,260 @@
+"""Runs on a Ray cluster of two nodes: the numbers of a serial run, whatever is lost on the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from tiny import TINY
+
+import fmtlbench
+from fmtlbench import api
+from fmtlbench.engine.messages import Train
+from fmtlbench.errors import FmtlbenchError, UsageError
+
+ray = pytest.importorskip("ray")
+pytestmark = pytest.mark.cluster
+
+CLIENTS = """\
+description: two alike clients and one of its own kind
+paper: none
+version: 1
+clients:
+  - {dataset: nyud, tasks: [depth, normals], count: 2}
+  - {dataset: pascal, tasks: [human_parts]}
+"""
+SMALL = {**TINY, "train.local_epochs.nyud": 1, "data.size": {"pascal": [32, 32], "nyud": [32, 32]}}
+
+
+class Nodes:
+    """Two nodes with one CPU each, which are machines of their own to Ray."""
+
+    def __init__(self):
+        from ray.cluster_utils import Cluster
+
+        self.cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+        self.second = self.cluster.add_node(num_cpus=1)
+        ray.init(address=self.cluster.address, logging_level="ERROR", log_to_driver=False, configure_logging=False)
+
+    def restore(self):
+        if self.second is None:
+            self.second = self.cluster.add_node(num_cpus=1)
+        assert self.cluster.wait_for_nodes(timeout=60) is None
+
+    def remove_second(self):
+        node, self.second = self.second, None
+        self.cluster.remove_node(node, allow_graceful=False)
+
+
+@pytest.fixture(scope="module")
+def nodes():
+    nodes = Nodes()
+    yield nodes
+    ray.shutdown()
+    nodes.cluster.shutdown()
+
+
+@pytest.fixture
+def whole(nodes):
+    nodes.restore()
+    return nodes
+
+
+@pytest.fixture(scope="module")
+def scenario(tmp_path_factory):
+    file = tmp_path_factory.mktemp("scenario") / "three.yml"
+    file.write_text(CLIENTS)
+    return str(file)
+
+
+@pytest.fixture
+def both(scenario, tmp_path):
+    """Run a method serially and on the cluster; returns what the two left."""
+
+    def run(algo, **options):
+        made = [
+            fmtlbench.run(algo, scenario, out=tmp_path / executor, executor=executor, rounds=3, **{**SMALL, **extra})
+            for executor, extra in (("serial", options), ("ray", {"ray.patience": 60, **options}))
+        ]
+        return [(result.folder / "metrics.jsonl").read_bytes() for result in made], made
+
+    return run
+
+
+PLAIN, TRACKS, ANCHORS, STATE = "fedavg", "ditto", "fedamp", "fedhca2"
+
+
+@pytest.mark.parametrize(
+    ("algo", "options"),
+    [
+        (TRACKS, {}),
+        (ANCHORS, {"algo.lam": 0.5}),
+        ("fedmtl", {"federation.participation": 0.67}),
+        (PLAIN, {"federation.statistics": "travel", "federation.park": "disk", "model.backbone": "resnet_nano"}),
+    ],
+    ids=["tracks", "anchors", "participation", "travelling statistics, parked"],
+)
+def test_ray_is_serial_bit_for_bit(whole, both, algo, options):
+    (serial, on_ray), (_, result) = both(algo, **options)
+    assert serial == on_ray
+    timing = [json.loads(line) for line in (result.folder / "timing.jsonl").read_text().splitlines()]
+    assert len(timing[-1]["processes"]) == 2 and {use["threads"] for use in timing[-1]["processes"]} == {1}
+    assert timing[-1]["memory"]["process"] > sum(use["process"] for use in timing[-1]["processes"])
+    session = json.loads((result.folder / "manifest.json").read_text())["sessions"][-1]
+    assert session["executor"]["name"] == "ray" and session["executor"]["machines"] == 2
+    assert sorted(map(len, session["executor"]["clients"])) == [1, 2]
+
+
+@pytest.fixture
+def lose(monkeypatch):
+    """`lose(chosen, how)`: once, right after a client of a chosen place was told to train in round 2, lose the place.
+
+    Both are given (node, process number, clients) of a place. Returns a list that the executor of a run is put into.
+    """
+    from fmtlbench.engine.ray_executor import RayExecutor
+
+    def begin(chosen, how):
+        made = []
+
+        class Losing(RayExecutor):
+            lost = False
+
+            def start(self, factory, count):
+                facts = super().start(factory, count)
+                ask = [(p, self._get(p.actor.whereabouts.remote())) for p in self.places]
+                self.known = {id(place): (*at, len(place.members)) for place, at in ask}
+                return facts
+
+            def _send(self, place, index, message, shelf=None):
+                sent = super()._send(place, index, message, shelf)
+                told = isinstance(message, Train) and message.index == 1
+                if told and not self.lost and chosen(*self.known[id(place)]):
+                    self.lost = True
+                    how(*self.known[id(place)])
+                return sent
+
+        def make(request, energy):
+            if request.executor != "ray":
+                return original(request, energy)
+            made.append(Losing(request.ray_options(), request.ray_address, energy))
+            return made[-1]
+
+        original = api.make_executor
+        monkeypatch.setattr(api, "make_executor", make)
+        return made
+
+    return begin
+
+
+def test_a_process_killed_in_the_middle_of_a_round_costs_time_only(whole, both, lose):
+    def kill(node, process, clients):
+        threading.Timer(0.1, os.kill, (process, signal.SIGKILL)).start()  # its clients are training by then
+
+    made = lose(lambda node, process, clients: clients == 2, kill)
+    (serial, on_ray), _ = both(STATE)
+    assert serial == on_ray and made[0].lost and made[0].replaced == 1
+
+
+def test_a_node_removed_in_the_middle_of_a_round_costs_time_only(whole, both, lose):
+    """Its clients find no other place with a CPU and share one."""
+    second = whole.second.node_id
+    made = lose(lambda node, process, clients: node == second, lambda *_: whole.remove_second())
+    (serial, on_ray), _ = both(PLAIN, **{"ray.patience": 20})
+    assert serial == on_ray and made[0].lost and made[0].replaced >= 1
+
+
+def test_a_run_goes_on_under_the_other_executor_and_back(whole, scenario, tmp_path, monkeypatch):
+    from interrupt import Stopped
+
+    from fmtlbench.engine import run as engine_run
+
+    save = engine_run.save_checkpoint
+
+    def run(executor, stop_after=None, out="there"):
+        def saving(checkpoints, done, write):
+            save(checkpoints, done, write)
+            if done == stop_after:
+                raise Stopped
+
+        monkeypatch.setattr(engine_run, "save_checkpoint", saving)
+        return fmtlbench.run(STATE, scenario, out=tmp_path / out, executor=executor, rounds=4, **SMALL)
+
+    for executor, stop_after in (("serial", 1), ("ray", 3)):
+        with pytest.raises(Stopped):
+            run(executor, stop_after)
+    mixed, serial = run("serial"), run("serial", out="whole")
+    assert (mixed.folder / "metrics.jsonl").read_bytes() == (serial.folder / "metrics.jsonl").read_bytes()
+    assert mixed.summary == serial.summary
+    sessions = json.loads((mixed.folder / "manifest.json").read_text())["sessions"]
+    assert [session["executor"]["name"] for session in sessions] == ["serial", "ray", "serial"]
+
+
+def test_a_killed_driver_leaves_a_run_that_goes_on(whole, scenario, tmp_path):
+    flags = [word for key, value in SMALL.items() for word in ("--set", f"{key}={json.dumps(value)}")]
+    command = [sys.executable, "-m", "fmtlbench", "run", "--algo", STATE, "--scenario", scenario, "--rounds", "4",
+               "--executor", "ray", "--ray-address", whole.cluster.address, "--out", str(tmp_path / "killed"),
+               *flags]  # fmt: skip
+    driver = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 240
+    while not list(tmp_path.glob("killed/**/checkpoint/round-00002")):
+        assert driver.poll() is None, driver.stderr.read()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    driver.kill()
+    driver.wait()
+    resumed = fmtlbench.run(STATE, scenario, out=tmp_path / "killed", executor="serial", rounds=4, **SMALL)
+    serial = fmtlbench.run(STATE, scenario, out=tmp_path / "whole", rounds=4, **SMALL)
+    assert not resumed.reused and resumed.summary == serial.summary
+    assert (resumed.folder / "metrics.jsonl").read_bytes() == (serial.folder / "metrics.jsonl").read_bytes()
+
+
+def test_a_method_that_machines_do_not_have_is_one_line(whole, scenario, tmp_path, monkeypatch):
+    from fmtlbench.engine import ray_executor
+
+    method = tmp_path / "mine.py"
+    method.write_text(
+        "from fmtlbench.algorithms import ALGORITHMS\nfrom fmtlbench.algorithms.fedavg import FedAvg\n\n\n"
+        '@ALGORITHMS.register("mine")\nclass Mine(FedAvg):\n    title, paper = "Mine", "none"\n'
+    )
+    original = ray_executor.RayExecutor._new_place
+
+    def moved_away(self, members):
+        method.unlink(missing_ok=True)
+        return original(self, members)
+
+    monkeypatch.setattr(ray_executor.RayExecutor, "_new_place", moved_away)
+    with pytest.raises(UsageError, match=r"mine\.py: not there on a machine of the cluster"):
+        fmtlbench.run(str(method), scenario, out=tmp_path / "runs", executor="ray", rounds=1, **SMALL)
+
+
+def test_a_method_that_fails_elsewhere_names_itself(whole, scenario, tmp_path):
+    method = tmp_path / "wrong.py"
+    method.write_text(
+        "from fmtlbench.algorithms import ALGORITHMS\nfrom fmtlbench.algorithms.fedavg import FedAvg\n\n\n"
+        '@ALGORITHMS.register("wrong")\nclass Wrong(FedAvg):\n    title, paper = "Wrong", "none"\n\n'
+        "    def local_objective(self, local):\n        return 1 / 0\n"
+    )
+    with pytest.raises(FmtlbenchError, match=r"wrong.*local_objective.*round 1.*ZeroDivisionError") as caught:
+        fmtlbench.run(str(method), scenario, out=tmp_path / "runs", executor="ray", rounds=1, **SMALL)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_process_that_finds_no_place_is_one_line(whole, scenario, tmp_path):
+    options = {**SMALL, "ray.workers": 1, "ray.memory_gb": 1e6, "ray.patience": 3, "ray.retries": 1}
+    with pytest.raises(FmtlbenchError, match=r"no machine of the cluster has room for a process \(.*1000000\.0 GB"):
+        fmtlbench.run(PLAIN, scenario, out=tmp_path / "runs", executor="ray", rounds=1, **options)
+
+
+def test_a_full_object_store_is_one_line(whole, scenario, tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise ray.exceptions.ObjectStoreFullError("no room for 1 byte")
+
+    monkeypatch.setattr(ray, "put", full)
+    with pytest.raises(FmtlbenchError, match=r"object store has no room.*ray\.object_store_gb"):
+        fmtlbench.run(PLAIN, scenario, out=tmp_path / "runs", executor="ray", rounds=1, **SMALL)

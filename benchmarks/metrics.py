@@ -22,9 +22,11 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 from scipy.spatial import cKDTree
 from skimage.morphology import thin
 
-from fmtlbench.metrics import MaxF, MeanIoU
+from fmtlbench.metrics import RMSE, MaxF, MeanAngle, MeanIoU
 from fmtlbench.metrics.edges import curve, image, kernels
+from fmtlbench.tasks import TASKS
 
+BATCH = (8, 448, 576)
 SHAPE = (425, 560)  # NYUD-v2 in the public archives
 MAX_DIST = 0.011
 PATIENCE = 10.0  # seconds for one baseline matching; some take minutes
@@ -45,22 +47,109 @@ def verdict(name: str, ratio: float, least: float, detail: str) -> bool:
     return ratio >= least
 
 
+def labels(generator: torch.Generator) -> torch.Tensor:
+    """Make class maps of a batch, a tenth of them not to be scored."""
+    target = torch.randint(0, 40, BATCH, generator=generator)
+    target[torch.rand(BATCH, generator=generator) < 0.1] = 255
+    return target
+
+
+def class_loop(prediction: torch.Tensor, target: torch.Tensor) -> list[int]:
+    """Count as the public meter does: three masks per class, one class after the other."""
+    valid = target != 255
+    counts = []
+    for c in range(40):
+        p, g = prediction == c, target == c
+        counts += [(p & g & valid).sum().item(), (p & ~g & valid).sum().item(), (~p & g & valid).sum().item()]
+    return counts
+
+
 def miou() -> bool:
     generator = torch.Generator().manual_seed(0)
-    prediction = torch.randint(0, 40, (8, 448, 576), generator=generator)
-    target = torch.randint(0, 40, (8, 448, 576), generator=generator)
-    target[torch.rand(target.shape, generator=generator) < 0.1] = 255
-
-    def loop() -> list[int]:
-        valid = target != 255
-        counts = []
-        for c in range(40):
-            p, g = prediction == c, target == c
-            counts += [(p & g & valid).sum().item(), (p & ~g & valid).sum().item(), (~p & g & valid).sum().item()]
-        return counts
-
-    slow, fast = seconds(loop, 3), seconds(lambda: MeanIoU(num_classes=40).update(prediction, target))
+    prediction, target = torch.randint(0, 40, BATCH, generator=generator), labels(generator)
+    slow = seconds(lambda: class_loop(prediction, target), 3)
+    fast = seconds(lambda: MeanIoU(num_classes=40).update(prediction, target))
     return verdict("mIoU 8x448x576, 40 classes", slow / fast, 20, f"loop {slow * 1e3:.0f} ms, ours {fast * 1e3:.1f} ms")
+
+
+def semantic() -> bool:
+    """From the network's outputs to the counts. The public labels are floating, with a channel axis."""
+    generator = torch.Generator().manual_seed(0)
+    outputs = torch.randn(BATCH[0], 40, *BATCH[1:], generator=generator)
+    target = labels(generator)
+    floating = target.float().unsqueeze(1)
+    decode = TASKS["semseg"].decode
+
+    def public_decode() -> torch.Tensor:
+        return outputs.permute(0, 2, 3, 1).max(3).indices  # channels last, as they look at it; nothing is moved
+
+    decoded = public_decode()
+    assert torch.equal(decoded, decode(outputs))
+    theirs = [seconds(public_decode, 3), seconds(lambda: class_loop(decoded, floating.squeeze()), 3)]
+    ours = [seconds(lambda: decode(outputs)), seconds(lambda: MeanIoU(num_classes=40).update(decoded, target))]
+    parts = [" + ".join(f"{part * 1e3:.0f}" for part in pair) for pair in (theirs, ours)]
+    detail = f"decoding + update: public {parts[0]} ms, ours {parts[1]} ms"
+    return verdict("semantic 8x40x448x576, decoding + update", sum(theirs) / sum(ours), 2, detail)
+
+
+def normals() -> bool:
+    """The public meter takes vectors as pictures, 0 to 255, from which it goes back."""
+    generator = torch.Generator().manual_seed(0)
+    shape = (BATCH[0], 3, *BATCH[1:])
+    prediction, target = (torch.nn.functional.normalize(torch.randn(shape, generator=generator)) for _ in range(2))
+    target.masked_fill_(torch.rand(BATCH, generator=generator).unsqueeze(1) < 0.1, 255)
+
+    def unit(vectors: torch.Tensor) -> torch.Tensor:
+        length = vectors.norm(dim=1, keepdim=True)
+        none = length == 0
+        length[none] = 1
+        out = vectors / length
+        out[none.expand_as(out)] = 0
+        return out
+
+    def public(picture: torch.Tensor) -> tuple[float, int]:
+        vectors = picture.permute(0, 3, 1, 2) * 2 / 255 - 1
+        valid = (target != 255).all(1)
+        p, g = unit(vectors), unit(target)
+        angle = torch.rad2deg(2 * torch.atan2((p - g).norm(dim=1), (p + g).norm(dim=1)))[valid]
+        return angle.sum().item(), angle.numel()
+
+    # Their decoding leaves the channels first in memory; the meter is faster where they are last.
+    picture = ((prediction + 1) * 255 / 2).permute(0, 2, 3, 1)
+    meter = MeanAngle(zero="count")
+    meter.update(prediction, target)
+    total, pixels = public(picture)
+    assert abs(meter.compute().value - total / pixels) < 1e-3
+    slow, other = seconds(lambda: public(picture), 3), seconds(lambda: public(picture.contiguous()), 3)
+    fast = seconds(lambda: MeanAngle().update(prediction, target))
+    print(f"     with the public meter's input moved to channels last: {other / fast:.1f}x")
+    detail = f"public {slow * 1e3:.0f} ms, ours {fast * 1e3:.1f} ms"
+    return verdict("normals 8x448x576", slow / fast, 10, detail)
+
+
+def depth() -> bool:
+    generator = torch.Generator().manual_seed(0)
+    prediction, target = (10 * torch.rand(BATCH, generator=generator) for _ in range(2))
+    target[torch.rand(BATCH, generator=generator) < 0.1] = 255
+
+    def public(prediction: torch.Tensor, target: torch.Tensor) -> tuple[float, float, float]:
+        """Sum as the public meter does, which also raises what is not positive in its arguments."""
+        valid = (target < 80) & (target > 0)
+        pixels = valid.float().sum().item()
+        target[target <= 0] = 1e-9
+        prediction[prediction <= 0] = 1e-9
+        squared = (target[valid] - prediction[valid]).pow(2).sum().item()
+        relative = ((target[valid] - prediction[valid]).abs() / target[valid]).sum().item()
+        return squared, relative, pixels
+
+    meter = RMSE()
+    meter.update(prediction, target)
+    squared, _, pixels = public(prediction.clone(), target.clone())
+    assert abs(meter.compute().value - (squared / pixels) ** 0.5) < 1e-3
+    copies = prediction.clone(), target.clone()
+    slow, fast = seconds(lambda: public(*copies), 3), seconds(lambda: RMSE().update(prediction, target))
+    detail = f"public {slow * 1e3:.0f} ms, ours {fast * 1e3:.1f} ms"
+    return verdict("depth 8x448x576", slow / fast, 5, detail)
 
 
 def maxf() -> bool:
@@ -191,7 +280,7 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, default=36, help="(image, threshold) pairs of the odsF step")
     args = parser.parse_args()
     torch.set_num_threads(1)
-    return 0 if all([miou(), maxf(), whole_set(), odsf_step(args.pairs)]) else 1
+    return 0 if all([miou(), semantic(), normals(), depth(), maxf(), whole_set(), odsf_step(args.pairs)]) else 1
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from fmtlbench.compiled import compiled
+
 from ._base import IGNORE, METRICS, Metric, as_tensor, finite, option, require, same_shape
 
 if TYPE_CHECKING:
@@ -36,13 +38,18 @@ class MeanAngle(Metric):
 
     def update(self, prediction: Any, target: Any) -> None:
         """Add normals [B, 3, H, W]: predictions of any length (zero length scores 90°), labels of unit length."""
-        import torch
-
         prediction = as_tensor(prediction, "mErr prediction", kinds="f", channels=3)
         target = as_tensor(target, "mErr target", kinds="f", channels=3)
         same_shape("mErr", prediction, target)
         if not target.numel():
             return
+        sums = compiled("angles", (prediction, target), self.zero == "skip", IGNORE, BINS, WITHIN)
+        self._add(**dict(zip(("angle", "pixels", "histogram", "within"), sums or self._by_torch(prediction, target))))
+
+    def _by_torch(self, prediction: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Sum as the compiled kernel does, on any device and for any dtype."""
+        import torch
+
         require(
             (finite(prediction), "mErr prediction", prediction, "finite vectors"),
             (finite(target), "mErr target", target, "unit vectors, zero vectors or 255 (ignore)"),
@@ -56,13 +63,9 @@ class MeanAngle(Metric):
         angle = torch.rad2deg(2 * torch.atan2((p - g).norm(dim=1), (p + g).norm(dim=1)))
         # ignored pixels fall into the extra last bin, so no data-dependent indexing is needed
         bins = (angle * (BINS / 180)).int().clamp_(0, BINS - 1).masked_fill_(~keep, BINS)
-        good = torch.stack([((angle < limit) & keep).sum() for limit in WITHIN])
-        self._add(
-            angle=angle.masked_fill(~keep, 0.0).sum(),
-            pixels=keep.sum(),
-            histogram=bins.flatten().bincount(minlength=BINS + 1)[:BINS],
-            within=good,
-        )
+        histogram = bins.flatten().bincount(minlength=BINS + 1)[:BINS]
+        within = torch.stack([((angle < limit) & keep).sum() for limit in WITHIN])
+        return angle.masked_fill(~keep, 0.0).sum(), keep.sum(), histogram, within
 
     def _score(self, sums: dict[str, torch.Tensor]) -> tuple[float, dict[str, float]]:
         pixels = sums["pixels"].item()

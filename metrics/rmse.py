@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from fmtlbench.compiled import compiled
+
 from ._base import IGNORE, METRICS, Metric, MetricError, as_tensor, finite, require, same_shape
 
 if TYPE_CHECKING:
@@ -12,6 +14,8 @@ if TYPE_CHECKING:
 
 
 MAX_DEPTH = 80.0  # metres; labels from here on are not scored
+MIN_PREDICTION = 1e-9
+CLOSE = 1.25  # ratio
 
 
 @METRICS.register("rmse")
@@ -43,15 +47,23 @@ class RMSE(Metric):
         same_shape("RMSE", prediction, target)
         if not target.numel():
             return
+        limit = torch.tensor(self.max_depth, dtype=target.dtype).item()  # as torch compares: in the label's dtype
+        sums = compiled("depths", (prediction, target), MIN_PREDICTION, limit, CLOSE)
+        self._add(**dict(zip(("squared", "relative", "close", "pixels"), sums or self._by_torch(prediction, target))))
+
+    def _by_torch(self, prediction: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Sum as the compiled kernel does, on any device and for any dtype."""
+        import torch
+
         require(
             (finite(prediction), "RMSE prediction", prediction, "finite depths in metres"),
             (finite(target), "RMSE target", target, "finite depths in metres, 0 or 255 where unknown"),
         )
         keep = (target > 0) & (target < self.max_depth)
-        p, g = prediction.double().clamp(min=1e-9), target.double().masked_fill(~keep, 1.0)
+        p, g = prediction.double().clamp(min=MIN_PREDICTION), target.double().masked_fill(~keep, 1.0)
         error = (p - g).masked_fill(~keep, 0.0)
-        close = (torch.maximum(p / g, g / p) < 1.25) & keep
-        self._add(squared=error.square().sum(), relative=(error.abs() / g).sum(), close=close.sum(), pixels=keep.sum())
+        close = (torch.maximum(p / g, g / p) < CLOSE) & keep
+        return error.square().sum(), (error.abs() / g).sum(), close.sum(), keep.sum()
 
     def _score(self, sums: dict[str, torch.Tensor]) -> tuple[float, dict[str, float]]:
         pixels = sums["pixels"].item()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .synth.jit import entry
+from ..jit import entry
 
 
 def encoded(array: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:

@@ -11,8 +11,9 @@ import warnings
 import numpy as np
 import pytest
 
+from fmtlbench import jit
 from fmtlbench.data.cache_folder import cache_root
-from fmtlbench.data.synth import VERSION, SynthDataset, cache, dataset, generate, jit
+from fmtlbench.data.synth import VERSION, SynthDataset, cache, dataset, generate
 from fmtlbench.errors import UsageError
 
 LENGTH = 20  # more than one chunk

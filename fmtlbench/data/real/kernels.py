@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..synth.jit import entry
+from ...jit import entry
 
 
 @entry

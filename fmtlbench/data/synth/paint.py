@@ -6,7 +6,7 @@ from math import exp, floor, sqrt
 
 import numpy as np
 
-from .jit import entry, jit
+from ...jit import entry, jit
 from .scene import BOOKS, BRICKS, FACADE, GRAIN, MOTTLED, PLAIN, PLANE, PLANKS, STRIPES, TILES
 
 

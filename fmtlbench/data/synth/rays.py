@@ -12,7 +12,7 @@ from math import inf, sqrt
 
 import numpy as np
 
-from .jit import entry, jit
+from ...jit import entry, jit
 from .scene import BOX, CAPSULE, CONE, PLANE, SPHERE
 
 NEAR = 1e-3

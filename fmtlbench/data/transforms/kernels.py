@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..synth.jit import entry, jit
+from ...jit import entry, jit
 
 HUES = 180  # hue in steps of two degrees, so that it fits a byte
 

@@ -1,4 +1,4 @@
-"""How this package compiles: helpers in memory, entry points with a copy on disk where there is a place for it."""
+"""How the project compiles: helpers in memory, entry points with a copy on disk where there is a place for it."""
 
 from __future__ import annotations
 

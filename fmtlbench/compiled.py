@@ -1,0 +1,33 @@
+"""Who goes through the pixels of a batch: a compiled kernel, or torch. Decided here and nowhere else.
+
+No torch or numba here before a tensor comes: tasks and metrics are listed without them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def compiled(kernel: str, tensors: Sequence[Tensor], *options: Any) -> tuple[Tensor, ...] | None:
+    """Run a kernel of `kernels.py`, or say by None that torch must do it.
+
+    Kernels read float32 and float64 in the processor's memory; torch does other dtypes and devices, and tensors without
+    elements, and it words the error when a kernel finds numbers that it cannot use.
+    """
+    import numpy as np
+    import torch
+
+    dtypes = {tensor.dtype for tensor in tensors}
+    readable = all(tensor.device.type == "cpu" and tensor.numel() for tensor in tensors)
+    if not readable or not dtypes <= {torch.float32, torch.float64}:
+        return None
+    from . import kernels
+
+    common = torch.float32 if dtypes == {torch.float32} else torch.float64  # no code is compiled for mixtures
+    arrays = [tensor.detach().to(common).contiguous().numpy() for tensor in tensors]
+    holds, *results = getattr(kernels, kernel)(*arrays, *options)
+    return tuple(torch.from_numpy(np.asarray(result)) for result in results) if holds else None

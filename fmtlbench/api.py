@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .cost.energy import choose_energy
 from .errors import FmtlbenchError, UsageError
 from .files import check_folder
-from .progress import Quiet
+from .listeners import Listener, Listeners, find_listeners
 from .request import RunRequest
 from .runs.result import RunResult
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import torch
 
 
-def run(algo: str | Path, scenario: str | Path, *, progress: Quiet | None = None, **asked: Any) -> RunResult:
+def run(algo: str | Path, scenario: str | Path, *, progress: Listener | None = None, **asked: Any) -> RunResult:
     """Train `algo` on `scenario` and return the result; a finished run is returned without repeating it.
 
     Args:
@@ -26,8 +26,8 @@ def run(algo: str | Path, scenario: str | Path, *, progress: Quiet | None = None
         scenario: A name of `fmtlbench list scenarios`, or the path of a .yml file.
         progress: Told what happens; by default nobody is.
         **asked: `preset`, `seed`, `rounds`, `device`, `data_root`, `out`, `fresh`, `save_predictions`, `energy`,
-            `country` and `region`, as `fmtlbench.request.RunRequest` explains them. Any other is a config value by
-            dotted name, for example `**{"train.lr": 1e-3, "algo.c": 0.2}`.
+            `country`, `region` and `log`, as `fmtlbench.request.RunRequest` explains them. Any other is a config
+            value by dotted name, for example `**{"train.lr": 1e-3, "algo.c": 0.2}`.
 
     Raises:
         UsageError: The request makes no sense; nothing was touched.
@@ -36,23 +36,32 @@ def run(algo: str | Path, scenario: str | Path, *, progress: Quiet | None = None
     return launch(RunRequest.of(algo, scenario, **asked), progress)
 
 
-def launch(request: RunRequest, progress: Quiet | None = None) -> RunResult:
+def launch(request: RunRequest, progress: Listener | None = None) -> RunResult:
     """Do what is asked for, or go on with it, or return what is finished."""
     check_device(request.device)
     check_folder(request.out, "--out")
     energy = choose_energy(request.energy, request.country, request.region)
+    kinds = find_listeners(request.log)  # before the method: of files, the last one's helpers are known
     config = request.config()
     device = pick_device(request.device)
 
     from .engine.run import execute
 
-    config, progress = dataclasses.replace(config, device=device.type), progress or Quiet()
+    config = dataclasses.replace(config, device=device.type)
     root = Path(request.data_root) if request.data_root else None
-    result = execute(config, device, Path(request.out), root, request.fresh, progress, energy)
-    if request.save_predictions:
-        from .engine.predict import predict_run
+    listeners = Listeners([] if progress is None else [progress])
+    for kind in kinds:
+        listeners.add(kind)
+    try:
+        result = execute(config, device, Path(request.out), root, request.fresh, listeners, energy)
+        if request.save_predictions:
+            from .engine.predict import predict_run
 
-        predict_run(result.folder, root, device, progress)
+            predict_run(result.folder, root, device, listeners)
+        if not result.reused:
+            listeners.bill(result.cost())
+    finally:
+        listeners.end()
     return result
 
 

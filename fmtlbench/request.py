@@ -6,7 +6,7 @@ import dataclasses
 import json
 import numbers
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,6 +40,8 @@ class RunRequest:
         country: Three-letter code: whose electricity the CO₂e figure counts with; by default $FMTLBENCH_COUNTRY, the
             user's config file, or the world average.
         region: Of that country.
+        log: Who else is told what happens: names of `fmtlbench list listeners` or paths of .py files, as a list or with
+            commas between them.
         overrides: Config values by dotted name.
     """
 
@@ -56,12 +58,14 @@ class RunRequest:
     energy: bool | None = None
     country: str | None = None
     region: str | None = None
+    log: tuple[str, ...] = ()
     overrides: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("algo", "scenario", "data_root", "out"):
             if isinstance(given := getattr(self, name), Path):
                 object.__setattr__(self, name, str(given))
+        object.__setattr__(self, "log", _split_names(self.log))
         object.__setattr__(self, "overrides", {key: plain(value) for key, value in self.overrides.items()})
 
     @classmethod
@@ -99,7 +103,7 @@ class RunRequest:
         for flag, value in (
             ("--algo", self.algo), ("--scenario", self.scenario), ("--preset", self.preset), ("--seed", self.seed),
             ("--rounds", self.rounds), ("--device", self.device), ("--data-root", self.data_root), ("--out", self.out),
-            ("--country", self.country), ("--region", self.region),
+            ("--country", self.country), ("--region", self.region), ("--log", ",".join(self.log) or None),
         ):  # fmt: skip
             if value is not None:
                 words += _flag(flag, str(value))
@@ -109,6 +113,12 @@ class RunRequest:
         for key, value in self.overrides.items():
             words += _flag("--set", f"{key}={override_text(value)}")
         return words
+
+
+def _split_names(given: str | Path | Iterable[str | Path]) -> tuple[str, ...]:
+    """Take names apart, each once; a comma is between two, however they are given."""
+    texts = [given] if isinstance(given, (str, Path)) else given
+    return tuple(dict.fromkeys(filter(None, (word.strip() for text in texts for word in str(text).split(",")))))
 
 
 def _flag(flag: str, value: str) -> list[str]:

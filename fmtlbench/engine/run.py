@@ -19,8 +19,8 @@ from ..data.open import open_datasets
 from ..data.views import client_data
 from ..errors import FmtlbenchError
 from ..exchange import Party
+from ..listeners import Listener, Start
 from ..models.weights import check_weights, weights_identity
-from ..progress import Quiet
 from ..runs.result import RunResult
 from ..runs.session import session, versions
 from ..runs.store import RunStore, StoreError
@@ -33,7 +33,7 @@ from .trivial import best_constant
 
 
 def execute(
-    config: RunConfig, device: torch.device, out: Path, data_root: Path | None, fresh: bool, progress: Quiet,
+    config: RunConfig, device: torch.device, out: Path, data_root: Path | None, fresh: bool, progress: Listener,
     energy: EnergyChoice,
 ) -> RunResult:  # fmt: skip
     """Run, resume or just show: whatever the folder of this config asks for."""
@@ -53,24 +53,22 @@ def execute(
 
 
 def _run(
-    store: RunStore, federation: Federation, datasets: dict, device: torch.device, progress: Quiet, meter: RunMeter
+    store: RunStore, federation: Federation, datasets: dict, device: torch.device, progress: Listener, meter: RunMeter
 ) -> RunResult:
     config = store.config
     done = _resume(store, federation, progress)
     fingerprints = {f"{domain}/{split}": d.fingerprint for (domain, split), d in datasets.items()}
     _write_manifest(store, device, done, fingerprints, progress)
     meter.begin(store.timing())
-    progress.begin(config.federation.rounds, done, federation.steps_per_round)
-    try:
-        told: set[str] = set()
-        for index in range(done, config.federation.rounds):
-            with _kept_if_cut_off(store, meter, index + 1):
-                row = _one_round(store, federation, index, progress, meter)
-            for note in set(row.get("notes", ())) - told:
-                told.add(note)
-                progress.note(f"{federation.algorithm.name}, round {row['round']}: {note}")
-    finally:
-        progress.end()
+    rounds = config.federation.rounds
+    progress.begin(Start(rounds, done, federation.steps_per_round, store.folder, config))
+    told: set[str] = set()
+    for index in range(done, rounds):
+        with _kept_if_cut_off(store, meter, index + 1):
+            row = _one_round(store, federation, index, progress, meter)
+        for note in set(row.get("notes", ())) - told:
+            told.add(note)
+            progress.note(f"{federation.algorithm.name}, round {row['round']}: {note}")
     return _finish(store, federation, fingerprints, meter)
 
 
@@ -85,7 +83,7 @@ def _kept_if_cut_off(store: RunStore, meter: RunMeter, number: int) -> Iterator[
         raise
 
 
-def _resume(store: RunStore, federation: Federation, progress: Quiet) -> int:
+def _resume(store: RunStore, federation: Federation, progress: Listener) -> int:
     """Load the newest intact checkpoint; the number of rounds it had done (0: none, start at the beginning)."""
     damaged = []
     for done in reversed(available(store.checkpoints)):
@@ -105,7 +103,7 @@ def _resume(store: RunStore, federation: Federation, progress: Quiet) -> int:
     return 0
 
 
-def _write_manifest(store: RunStore, device, done: int, fingerprints: dict[str, str], progress: Quiet) -> None:
+def _write_manifest(store: RunStore, device, done: int, fingerprints: dict[str, str], progress: Listener) -> None:
     manifest = store.manifest() if done else None
     now = session(str(device), done + 1)
     if manifest is None:
@@ -125,7 +123,9 @@ def _write_manifest(store: RunStore, device, done: int, fingerprints: dict[str, 
     store.write_manifest(manifest)
 
 
-def _one_round(store: RunStore, federation: Federation, index: int, progress: Quiet, meter: RunMeter) -> dict[str, Any]:
+def _one_round(
+    store: RunStore, federation: Federation, index: int, progress: Listener, meter: RunMeter
+) -> dict[str, Any]:
     config = store.config
     last = index + 1 == config.federation.rounds
     scored = last or (index + 1) % config.evaluation.every == 0
@@ -148,7 +148,7 @@ def _one_round(store: RunStore, federation: Federation, index: int, progress: Qu
         with store.writing("save a checkpoint"):
             save_checkpoint(store.checkpoints, index + 1, federation.state())
         meter.carry("checkpoint", time.perf_counter() - began)
-    progress.round_done(row, timing["seconds"])
+    progress.round_done(row, timing)
     return row
 
 

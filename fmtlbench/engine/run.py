@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from ..runs.session import session, versions
 from ..runs.store import RunStore, StoreError
 from ..tasks import task_specs
 from .checkpoint import DamagedCheckpoint, available, load_checkpoint, save_checkpoint
+from .compiled import check_compile, many_graphs
 from .factory import ClientFactory
 from .federation import Federation
 from .precision import check_amp
@@ -41,6 +42,7 @@ def execute(
     if not fresh and (summary := store.summary()) is not None:
         return RunResult(store.folder, summary, reused=True)
     check_amp(config.train.amp, device)
+    check_compile(config.train.compile, device)
     store.check()
     with process_settings(config.train, device), RunMeter(energy, device, progress.note) as meter:
         # Everything that can refuse does so before the run folder is touched; weights first, data may take long.
@@ -194,6 +196,7 @@ def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str
             "size": {domain: list(size) for domain, size in config.data.size.items()},
             "scenario_parameters": dict(config.scenario.parameters),
             **({"when": when} if (when := config.evaluation.when) != "after_aggregation" else {}),
+            **({"train.compile": True} if config.train.compile else {}),
         },
         "numerics": config.numerics,
         "versions": versions(),
@@ -235,7 +238,8 @@ def process_settings(train: TrainConfig, device: torch.device) -> Iterator[None]
         # warn_only: the backward of bilinear upsampling has no deterministic CUDA kernel
         torch.use_deterministic_algorithms(True, warn_only=True)
     try:
-        yield
+        with many_graphs() if train.compile else nullcontext():
+            yield
     finally:
         torch.set_num_threads(threads)
         torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)

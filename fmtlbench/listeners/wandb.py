@@ -9,12 +9,12 @@ from typing import Any
 
 from ..files import write_text
 from ..schema import plain
-from ._base import LISTENERS, Listener, import_extra
-from ._scalars import scalars_of
+from ._base import LISTENERS, import_extra
+from ._rounds import RoundLogger
 
 
 @LISTENERS.register("wandb")
-class WeightsAndBiases(Listener):
+class WeightsAndBiases(RoundLogger):
     """Every round's losses, scores, seconds, bytes and energy, in <run>/logs/wandb; offline by default."""
 
     def __init__(self) -> None:
@@ -25,9 +25,8 @@ class WeightsAndBiases(Listener):
         self.run: Any = None
         self.exit_code = 1  # until the bill, which only a finished run has
 
-    def begin(self, start):
-        config, place = start.config, start.logs / "wandb"
-        place.mkdir(parents=True, exist_ok=True)
+    def open(self, start, place):
+        config = start.config
         self.run = self.wandb.init(
             project=os.environ.get("WANDB_PROJECT") or "fmtlbench", dir=str(start.logs), mode=self.mode,
             id=_identity(place / "run-id", config.hash()), resume="allow" if self.mode == "online" else None,
@@ -38,9 +37,8 @@ class WeightsAndBiases(Listener):
             ),
         )  # fmt: skip
 
-    def round_done(self, row, timing):
-        # The round is the step: what is repeated after a kill does not appear twice.
-        self.run.log(scalars_of(row, timing), step=row["round"])
+    def log(self, step, scalars):
+        self.run.log(scalars, step=step)
 
     def bill(self, cost):
         self.exit_code = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from ..errors import FmtlbenchError, UsageError, one_line, shorten
@@ -68,6 +69,8 @@ class Listeners(Listener):
                 getattr(member, hook)(*what)
             except (Exception, SystemExit) as error:
                 self.members = [other for other in self.members if other is not member]
+                with suppress(Exception, SystemExit):  # it may hold files or a display
+                    member.end()
                 self._warn(type(member), error)
 
     def _warn(self, kind: type[Listener], error: BaseException) -> None:

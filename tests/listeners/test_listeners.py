@@ -151,6 +151,15 @@ def test_one_that_fails_is_dropped_with_one_note(hook, error):
     assert many.members == [notes, recorder] and recorder.told.count(hook) >= 2
 
 
+def test_one_that_is_dropped_may_close_what_it_holds():
+    ended = []
+    kind = type("Holding", (failing("step", ValueError("no")),), {"end": lambda self: ended.append(self)})
+    many = Listeners([kind(), Notes()])
+    tell(many, "step")
+    tell(many, "end")
+    assert len(ended) == 1
+
+
 def test_a_keyboard_interrupt_passes():
     many = Listeners([failing("step", KeyboardInterrupt())(), Notes()])
     with pytest.raises(KeyboardInterrupt):

@@ -22,8 +22,8 @@ from fmtlbench.data.views import client_data
 from fmtlbench.engine.client import Client
 from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
+from fmtlbench.listeners import Listener
 from fmtlbench.losses import LOSSES
-from fmtlbench.progress import Quiet
 from fmtlbench.seeds import stream
 from fmtlbench.tasks import TASKS
 
@@ -80,7 +80,7 @@ def main() -> int:
     rounds = max(4, parser.parse_args().rounds)
     config = resolve("fedhca2", "st_mt_1")
     torch.set_num_threads(config.train.threads)
-    datasets = open_datasets(config, None, Quiet())
+    datasets = open_datasets(config, None, Listener())
     federation = Federation(ClientFactory(config, "cpu", None, client_data(config, datasets)))
     ratios = [measure(client, rounds) for client in (federation.executor.clients[0], federation.executor.clients[-1])]
     print(f"engine / bare loop: {max(ratios):.3f} at most (limit {LIMIT})")

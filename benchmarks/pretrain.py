@@ -19,8 +19,8 @@ from fmtlbench.data.synth import DOMAINS, generate
 from fmtlbench.data.views import client_data
 from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
+from fmtlbench.listeners import Listener
 from fmtlbench.pretrain import Plan, new_track, open_scenes, train_step
-from fmtlbench.progress import Quiet
 
 LIMIT = 3.0
 FRACTION_SCENES = 400  # what the fraction of the steps draws from; a step takes as long whatever their number
@@ -45,10 +45,10 @@ def main() -> int:
     args = parser.parse_args()
     config, plan = resolve("local", "st_mt_1"), Plan(args.backbone)
     torch.set_num_threads(1)
-    scenes = open_scenes(dataclasses.replace(plan, scenes=FRACTION_SCENES), Quiet())
+    scenes = open_scenes(dataclasses.replace(plan, scenes=FRACTION_SCENES), Listener())
     track = new_track(plan, scenes)
     federation = Federation(
-        ClientFactory(config, "cpu", None, client_data(config, open_datasets(config, None, Quiet())))
+        ClientFactory(config, "cpu", None, client_data(config, open_datasets(config, None, Listener())))
     )
     render, steps, rounds, scoring = [], [], [], []
     for turn in range(args.repeat + 1):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .cost.energy import EnergyChoice, choose_energy
 from .errors import FmtlbenchError, UsageError
 from .files import check_folder
-from .progress import Quiet
+from .listeners import Listener, Listeners, find_listeners
 from .request import RunRequest
 from .runs.result import RunResult
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .engine.executor import Executor
 
 
-def run(algo: str | Path, scenario: str | Path, *, progress: Quiet | None = None, **asked: Any) -> RunResult:
+def run(algo: str | Path, scenario: str | Path, *, progress: Listener | None = None, **asked: Any) -> RunResult:
     """Train `algo` on `scenario` and return the result; a finished run is returned without repeating it.
 
     Args:
@@ -28,8 +28,8 @@ def run(algo: str | Path, scenario: str | Path, *, progress: Quiet | None = None
         scenario: A name of `fmtlbench list scenarios`, or the path of a .yml file.
         progress: Told what happens; by default nobody is.
         **asked: `preset`, `seed`, `rounds`, `device`, `data_root`, `out`, `fresh`, `save_predictions`, `energy`,
-            `country`, `region`, `executor` and `ray_address`, as `fmtlbench.request.RunRequest` explains them. Any
-            other is a config value by dotted name, for example `**{"train.lr": 1e-3, "algo.c": 0.2}`.
+            `country`, `region`, `log`, `executor` and `ray_address`, as `fmtlbench.request.RunRequest` explains them.
+            Any other is a config value by dotted name, for example `**{"train.lr": 1e-3, "algo.c": 0.2}`.
 
     Raises:
         UsageError: The request makes no sense; nothing was touched.
@@ -38,24 +38,33 @@ def run(algo: str | Path, scenario: str | Path, *, progress: Quiet | None = None
     return launch(RunRequest.of(algo, scenario, **asked), progress)
 
 
-def launch(request: RunRequest, progress: Quiet | None = None) -> RunResult:
+def launch(request: RunRequest, progress: Listener | None = None) -> RunResult:
     """Do what is asked for, or go on with it, or return what is finished."""
     check_device(request.device)
     check_folder(request.out, "--out")
     energy = choose_energy(request.energy, request.country, request.region)
+    kinds = find_listeners(request.log)  # before the method: of files, the last one's helpers are known
     config = request.config()
-    device = pick_device(request.device)
+    kind, device = pick_devices(request)
 
     from .engine.run import execute
 
-    config, progress = dataclasses.replace(config, device=device.type), progress or Quiet()
+    config = dataclasses.replace(config, device=kind)
     root = Path(request.data_root) if request.data_root else None
+    listeners = Listeners([] if progress is None else [progress])
+    for kind in kinds:
+        listeners.add(kind)
     executor = make_executor(request, energy)
-    result = execute(config, device, Path(request.out), root, request.fresh, progress, energy, executor)
-    if request.save_predictions:
-        from .engine.predict import predict_run
+    try:
+        result = execute(config, device, Path(request.out), root, request.fresh, listeners, energy, executor)
+        if request.save_predictions:
+            from .engine.predict import predict_run
 
-        predict_run(result.folder, root, device, progress)
+            predict_run(result.folder, root, device, listeners)
+        if not result.reused:
+            listeners.bill(result.cost())
+    finally:
+        listeners.end()
     return result
 
 
@@ -68,6 +77,22 @@ def make_executor(request: RunRequest, energy: EnergyChoice) -> Executor:
     from .engine.executor import SerialExecutor
 
     return SerialExecutor()
+
+
+def pick_devices(request: RunRequest) -> tuple[str, torch.device]:
+    """Return the kind of device that clients work on, and the server's own.
+
+    What crosses a cluster lies in the machine's memory, so there the server's steps are done; which card a client gets
+    is Ray's choice, and this machine need not have one.
+    """
+    if request.executor != "ray":
+        device = pick_device(request.device)
+        return device.type, device
+    if request.device.startswith("cuda:"):
+        raise UsageError(f"--device {request.device}: with --executor ray the cluster chooses the card; --device cuda")
+    import torch
+
+    return "cuda" if request.device == "cuda" else pick_device(request.device).type, torch.device("cpu")
 
 
 def check_device(name: str) -> None:

@@ -133,6 +133,7 @@ class TrainConfig:
     )
     loss_weights: dict[str, float] | None = limits(None, low=0, doc="overrides FedHCA²'s weights, by task")
     amp: Literal["none", "bf16", "fp16"] = "none"
+    compile: bool = limits(False, doc="training steps through torch.compile; other bits, and a minute or more at first")
     betas: tuple[float, float] = limits((0.9, 0.999), low=0, below=1)
     amsgrad: bool = False
     optimizer_state: Literal["keep", "fresh"] = limits("keep", doc="fresh: a new optimiser in every round")

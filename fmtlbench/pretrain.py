@@ -42,11 +42,11 @@ from .engine.track import Track
 from .engine.watch import DivergedError
 from .errors import UsageError, unknown
 from .files import check_folder, check_output, sha256_file, write_json, write_output
+from .listeners import Listener
 from .models.backbones import Encoder
 from .models.build import build_model
 from .models.catalog import BACKBONES
 from .models.weights_shipped import MANIFEST, read_manifest
-from .progress import Quiet
 from .runs.session import hardware, versions
 from .seeds import stream
 from .setting import digest
@@ -154,7 +154,7 @@ class Classifier(nn.Module):
         return [("encoder", None, self.encoder), *(("head", name, head) for name, head in self.heads.items())]
 
 
-def pretrain(plan: Plan, folder: Path, progress: Quiet | None = None) -> dict[str, Any]:
+def pretrain(plan: Plan, folder: Path, progress: Listener | None = None) -> dict[str, Any]:
     """Train an encoder and write `<backbone>.safetensors` into `folder`, with an entry in its manifest.json.
 
     Interrupted, the same call goes on from the last checkpoint and ends with the same bytes. Files that are there stay
@@ -164,7 +164,7 @@ def pretrain(plan: Plan, folder: Path, progress: Quiet | None = None) -> dict[st
         The entry of the manifest.
     """
     plan.check()
-    folder, progress = check_folder(folder), progress or Quiet()
+    folder, progress = check_folder(folder), progress or Listener()
     for name in (f"{plan.backbone}.safetensors", MANIFEST):
         check_output(folder / name, make_folder=True)
     read_manifest(folder)  # a damaged one is told before minutes are spent
@@ -181,7 +181,7 @@ def pretrain(plan: Plan, folder: Path, progress: Quiet | None = None) -> dict[st
     return entry
 
 
-def open_scenes(plan: Plan, progress: Quiet) -> list[Scenes]:
+def open_scenes(plan: Plan, progress: Listener) -> list[Scenes]:
     """Render both domains, or read them from the cache, and see what they show."""
     count = plan.scenes // len(DOMAINS)
     opened = []
@@ -207,7 +207,7 @@ def new_track(plan: Plan, scenes: list[Scenes]) -> Track:
 # -- training ----------------------------------------------------------------------------------------------------------
 
 
-def _train(plan: Plan, track: Track, scenes: list[Scenes], work: Path, progress: Quiet) -> list[str]:
+def _train(plan: Plan, track: Track, scenes: list[Scenes], work: Path, progress: Listener) -> list[str]:
     """All steps that no checkpoint has; the encoder's parameters that no gradient reaches."""
     first = _resume(track, work, plan.steps, progress)
     track.model.train()
@@ -242,7 +242,7 @@ def train_step(plan: Plan, track: Track, scenes: list[Scenes], step: int) -> flo
     return value
 
 
-def _resume(track: Track, work: Path, steps: int, progress: Quiet) -> int:
+def _resume(track: Track, work: Path, steps: int, progress: Listener) -> int:
     """Load the newest intact checkpoint; the number of steps it had done."""
     for done in reversed(available(work)):
         try:

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import numbers
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +42,8 @@ class RunRequest:
         country: Three-letter code: whose electricity the CO₂e figure counts with; by default $FMTLBENCH_COUNTRY, the
             user's config file, or the world average.
         region: Of that country.
+        log: Who else is told what happens: names of `fmtlbench list listeners` or paths of .py files, as a list or with
+            commas between them.
         executor: Where clients live: "serial", all in this process, or "ray", in those of a Ray cluster.
         ray_address: Of a running cluster, host:port or "auto"; without one, a cluster of this machine is started.
         overrides: Config values by dotted name; with the executor ray also `ray.…`, which decide no number.
@@ -62,12 +64,14 @@ class RunRequest:
     region: str | None = None
     executor: str = "serial"
     ray_address: str | None = None
+    log: tuple[str, ...] = ()
     overrides: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("algo", "scenario", "data_root", "out"):
             if isinstance(given := getattr(self, name), Path):
                 object.__setattr__(self, name, str(given))
+        object.__setattr__(self, "log", _split_names(self.log))
         object.__setattr__(self, "overrides", {key: plain(value) for key, value in self.overrides.items()})
 
     @classmethod
@@ -122,6 +126,7 @@ class RunRequest:
             ("--algo", self.algo), ("--scenario", self.scenario), ("--preset", self.preset), ("--seed", self.seed),
             ("--rounds", self.rounds), ("--device", self.device), ("--data-root", self.data_root), ("--out", self.out),
             ("--country", self.country), ("--region", self.region), ("--ray-address", self.ray_address),
+            ("--log", ",".join(self.log) or None),
         ):  # fmt: skip
             if value is not None:
                 words += _flag(flag, str(value))
@@ -133,6 +138,12 @@ class RunRequest:
         for key, value in self.overrides.items():
             words += _flag("--set", f"{key}={override_text(value)}")
         return words
+
+
+def _split_names(given: str | Path | Iterable[str | Path]) -> tuple[str, ...]:
+    """Take names apart, each once; a comma is between two, however they are given."""
+    texts = [given] if isinstance(given, (str, Path)) else given
+    return tuple(dict.fromkeys(filter(None, (word.strip() for text in texts for word in str(text).split(",")))))
 
 
 def _flag(flag: str, value: str) -> list[str]:

@@ -27,6 +27,9 @@ OWN = ("algorithm", "seed")
 # They decide numbers, but no paper's setting describes them.
 INCIDENTAL = ("device", "numerics", "train.threads", "evaluation.every", "evaluation.batch_size")
 
+# Values that came when runs had been made: at these a config is what it was before, and has the same hash.
+LATER: dict[str, Any] = {"algorithm.helpers": {}, "train.compile": False}
+
 # How rows of one table may differ: the name of an axis → the value that rows show, and what else goes with it.
 AXES: dict[str, tuple[str, ...]] = {
     "scenario": ("scenario.name", "scenario"),
@@ -63,9 +66,7 @@ def is_below(path: str, parents: Iterable[str]) -> bool:
 def identity(config: Mapping[str, Any]) -> dict[str, Any]:
     """Of a config as nested plain values: all that decides the numbers of a run, flat."""
     values = {path: value for path, value in flatten(config).items() if path and not is_below(path, NEUTRAL)}
-    if not values.get("algorithm.helpers", True):  # a method without helpers is what it was before there were any
-        del values["algorithm.helpers"]
-    return values
+    return {path: value for path, value in values.items() if path not in LATER or value != LATER[path]}
 
 
 def digest(values: Mapping[str, Any]) -> str:
@@ -128,7 +129,7 @@ class Setting:
             return self.clients
         path = AXES[name][0] if name in AXES else name
         below = {k.removeprefix(f"{path}."): v for k, v in self.values.items() if k.startswith(f"{path}.")}
-        return self.values.get(path, below or None)
+        return self.values.get(path, below or LATER.get(path))
 
     def apart_from(self, names: Iterable[str]) -> Setting:
         """Drop axes or paths in which rows may differ: the rest is equal for settings that may share a table."""
@@ -152,13 +153,13 @@ class Setting:
         return {path: (mine, theirs) for path, (mine, theirs) in pairs.items() if mine != theirs}
 
     def _value(self, path: str) -> Any:
-        value = self.values.get(path)
+        value = self.values.get(path, LATER.get(path))
         return None if value == {} else value
 
     def _knows(self, path: str) -> bool:
         """Whether the config has the key that a path belongs to: train.lr, or evaluation.metrics of …metrics.edge."""
         key = ".".join(path.split(".")[:2])
-        return any(is_below(mine, [key]) for mine in self.values)
+        return key in LATER or any(is_below(mine, [key]) for mine in self.values)
 
 
 def check_axis(name: str, known: Iterable[str], flag: str) -> None:

@@ -52,6 +52,14 @@ def test_the_method_of_the_guide_runs(tmp_path, tiny_run):
     assert [r["value"] for r in half.scores] != [r["value"] for r in local.scores]
 
 
+def test_the_listener_of_the_guide_runs(tmp_path, tiny_run):
+    path = tmp_path / "loss_table.py"
+    path.write_text(blocks("docs/add-your-own.md", "python")[1])
+    result = tiny_run("local", rounds=2, log=path)
+    lines = (result.folder / "logs" / "losses.tsv").read_text().splitlines()
+    assert [line.split("\t")[0] for line in lines] == ["1", "2"] and all(line.count("\t") == 2 for line in lines)
+
+
 def test_the_readmes_python_runs(tmp_path, monkeypatch):
     """As printed, on the tiny setting: only the sizes are replaced."""
     import fmtlbench

@@ -22,10 +22,10 @@ from fmtlbench.data.synth.labels import presence
 from fmtlbench.engine.watch import DivergedError
 from fmtlbench.errors import FmtlbenchError, UsageError
 from fmtlbench.files import sha256_file
+from fmtlbench.listeners import Listener
 from fmtlbench.models.build import build_model
 from fmtlbench.models.weights_shipped import read_manifest
 from fmtlbench.pretrain import Plan, area_under_roc, new_track, open_scenes, pretrain, train_step
-from fmtlbench.progress import Quiet
 
 BACKBONES = ("swin_nano", "resnet_nano")
 SCENES = 40
@@ -41,7 +41,7 @@ def often(monkeypatch):
     monkeypatch.setattr(module, "CHECKPOINT_EVERY", 2)
 
 
-class Notes(Quiet):
+class Notes(Listener):
     def __init__(self):
         self.notes, self.steps = [], []
 
@@ -57,7 +57,7 @@ class Notes(Quiet):
 
 def test_labels_are_of_the_whole_image_and_a_tenth_is_held_out():
     plan = small(scenes=60)
-    for scenes in open_scenes(plan, Quiet()):
+    for scenes in open_scenes(plan, Listener()):
         assert scenes.dataset.split == "pretrain" and scenes.dataset.keys == ("image", "semseg")
         assert (len(scenes.dataset), scenes.trained, scenes.held_out) == (30, 27, 3)
         assert scenes.shown.shape == (30, len(scenes.classes))
@@ -69,7 +69,7 @@ def test_nothing_pixel_level_enters_the_training(monkeypatch):
     """Once the presence of classes is known, the label maps may be anything."""
     asked = []
     plan = small()
-    scenes = open_scenes(plan, Quiet())
+    scenes = open_scenes(plan, Listener())
     for s in scenes:
         original = s.dataset.batch
         monkeypatch.setattr(
@@ -82,7 +82,7 @@ def test_nothing_pixel_level_enters_the_training(monkeypatch):
 def test_held_out_scenes_are_never_drawn(monkeypatch):
     drawn = []
     plan = small()
-    scenes = open_scenes(plan, Quiet())
+    scenes = open_scenes(plan, Listener())
     track = new_track(plan, scenes)
     original = module.Scenes.images
     monkeypatch.setattr(module.Scenes, "images", lambda s, i, m=None: drawn.append(i) or original(s, i, m))
@@ -95,7 +95,7 @@ def test_held_out_scenes_are_never_drawn(monkeypatch):
 @pytest.mark.parametrize("backbone", BACKBONES)
 def test_the_loss_reaches_every_parameter_of_a_clients_encoder(backbone):
     plan = small(backbone)
-    scenes = open_scenes(plan, Quiet())
+    scenes = open_scenes(plan, Listener())
     track = new_track(plan, scenes)
     encoder = track.model.encoder
     client = build_model(ModelConfig("fedhca2", backbone, False, init="lecun"), plan.size, {"depth": 1}, plan.seed)

@@ -28,6 +28,7 @@ requests = st.builds(
     RunRequest, algo=texts, scenario=texts, preset=texts, seed=st.integers(), rounds=st.none() | st.integers(),
     device=texts, data_root=st.none() | texts, out=texts, fresh=st.booleans(), save_predictions=st.booleans(),
     energy=st.none() | st.booleans(), country=st.none() | texts, region=st.none() | texts,
+    log=st.lists(names),
     overrides=st.dictionaries(keys, values, max_size=4),
 )  # fmt: skip
 
@@ -41,7 +42,7 @@ def parse():
 def test_a_strategy_draws_every_field():
     """A field that is forgotten here would not be tried below."""
     drawn = {"algo", "scenario", "preset", "seed", "rounds", "device", "data_root", "out", "fresh", "save_predictions",
-             "energy", "country", "region", "overrides"}  # fmt: skip
+             "energy", "country", "region", "log", "overrides"}  # fmt: skip
     assert {f.name for f in dataclasses.fields(RunRequest)} == drawn
 
 
@@ -74,6 +75,15 @@ def test_a_request_is_a_value():
     assert pickle.loads(pickle.dumps(request)) == request
     with pytest.raises(dataclasses.FrozenInstanceError):
         request.seed = 1
+
+
+def test_who_is_told_is_one_list_and_decides_no_number():
+    one, *others = (
+        RunRequest("local", "st_mt_1", log=log) for log in ("a, b", ["a", "b"], ("a,b", "a"), [Path("a"), "b"])
+    )
+    assert all(other == one for other in others) and one.log == ("a", "b")
+    assert RunRequest("local", "st_mt_1").log == RunRequest("local", "st_mt_1", log="").log == ()
+    assert one.config().hash() == RunRequest("local", "st_mt_1").config().hash()
 
 
 def test_keywords_are_fields_or_overrides():

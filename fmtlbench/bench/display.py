@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from ..progress import JsonLines
+from ..listeners.json_lines import JsonLines
 from .durations import duration
 
 if TYPE_CHECKING:

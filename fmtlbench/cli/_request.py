@@ -7,7 +7,7 @@ import dataclasses
 
 from ..request import RunRequest
 
-CIRCUMSTANCES = ("device", "data_root", "out", "energy", "country", "region")
+CIRCUMSTANCES = ("device", "data_root", "out", "energy", "country", "region", "log")
 
 
 def add_circumstances(parser: argparse.ArgumentParser, out: str = "runs") -> None:
@@ -22,11 +22,19 @@ def add_circumstances(parser: argparse.ArgumentParser, out: str = "runs") -> Non
         "--country", metavar="ISO3", help="whose electricity, e.g. FRA, for the carbon figure; default: world average"
     )
     parser.add_argument("--region", help="of that country (states, provinces, bidding zones; where there are figures)")
+    parser.add_argument(
+        "--log", default="", metavar="NAME[,NAME…]",
+        help="tell others too: tensorboard, wandb, … (fmtlbench list listeners) or a .py file",
+    )  # fmt: skip
 
 
 def request_template(args: argparse.Namespace) -> RunRequest:
-    """Make a request that says where and how, of no method and scenario yet."""
-    return RunRequest("", "", **{name: getattr(args, name) for name in CIRCUMSTANCES})
+    """Make a request that says where and how, of no method and scenario yet; who is to listen must be there."""
+    from ..listeners import find_listeners
+
+    request = RunRequest("", "", **{name: getattr(args, name) for name in CIRCUMSTANCES})
+    find_listeners(request.log)
+    return request
 
 
 def request_from(args: argparse.Namespace) -> RunRequest:

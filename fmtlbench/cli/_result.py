@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from ..cost.bill import bill_lines
-from ..runs.folder import DamagedRun, RunFolder
 from ..runs.result import RunResult
 from ..tasks import TASKS
 
@@ -15,7 +13,7 @@ COLUMNS = ("client", "dataset", "split", "task", "metric", "better", "value", "t
 
 def print_result(result: RunResult, style: str) -> None:
     if style == "json":
-        whole = {"folder": str(result.folder), "reused": result.reused, **result.summary, "cost": read_cost(result)}
+        whole = {"folder": str(result.folder), "reused": result.reused, **result.summary, "cost": result.cost()}
         print(json.dumps(whole, indent=2))
     elif style == "tsv":
         print("\t".join(COLUMNS))
@@ -23,14 +21,6 @@ def print_result(result: RunResult, style: str) -> None:
             print("\t".join(row))
     else:
         _print_table(result)
-
-
-def read_cost(result: RunResult) -> dict[str, Any]:
-    """Read what the run took; {} where that is lost."""
-    try:
-        return RunFolder(result.folder).cost() or {}
-    except DamagedRun:  # the scores are all there
-        return {}
 
 
 def _rows(result: RunResult) -> list[tuple[str, ...]]:
@@ -69,7 +59,7 @@ def _print_table(result: RunResult) -> None:
         last = client
     console = Console(width=None if Console().is_terminal else 120)
     console.print(table)
-    for line in bill_lines(read_cost(result)):
+    for line in bill_lines(result.cost()):
         console.print(line, highlight=False, markup=False, emoji=False, soft_wrap=True)
     note = "finished before, shown again (--fresh repeats it)" if result.reused else "done"
     console.print(f"{note}: {result.folder}", highlight=False, markup=False, emoji=False, soft_wrap=True)

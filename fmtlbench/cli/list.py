@@ -52,13 +52,22 @@ def _datasets() -> list[dict]:
     ]
 
 
+def _listeners() -> list[dict]:
+    from ..listeners import LISTENERS
+
+    return [{"name": n, "description": _first_line(c)} for n, c in LISTENERS.items()]
+
+
 KINDS = {
     "algorithms": _algorithms, "scenarios": _scenarios, "presets": _presets, "metrics": _metrics, "datasets": _datasets,
+    "listeners": _listeners,
 }  # fmt: skip
 
 
 def add(verbs) -> None:
-    parser = verbs.add_parser("list", help="what there is: algorithms, scenarios, presets, metrics, datasets")
+    parser = verbs.add_parser(
+        "list", help="what there is: algorithms, scenarios, presets, metrics, datasets, listeners"
+    )
     parser.add_argument("kind", nargs="?", choices=sorted(KINDS), help="one kind only; default: all")
     parser.add_argument("--json", action="store_true", help="machine-readable")
     parser.set_defaults(func=main)

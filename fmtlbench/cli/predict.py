@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..engine.stored import StoredRun
-    from ..progress import Quiet
+    from ..listeners import Listener
 
 EPILOG = """\
 Files: <client>/<task>/<image id>.png in RUN/predictions (RUN/predictions-<split> for other splits) or in -o DIR; of
@@ -57,8 +57,9 @@ def main(args: argparse.Namespace) -> int:
 
     from ..engine.predict import check_comparable, save_predictions
     from ..engine.stored import StoredRun
+    from ..listeners.bars import Bars
+    from ..listeners.json_lines import JsonLines
     from ..predictions.write import check_replaceable
-    from ..progress import Bars, JsonLines
 
     progress = Bars() if sys.stderr.isatty() else JsonLines()
     try:
@@ -124,7 +125,7 @@ def _targets(runs: list[StoredRun], args: argparse.Namespace) -> list[Path]:
     return [args.output.joinpath(*parts) for parts in below]
 
 
-def _device(asked: str, of_run: str, progress: Quiet):
+def _device(asked: str, of_run: str, progress: Listener):
     """By default the kind of device that the run's scores come from."""
     from ..api import pick_device
     from ..errors import FmtlbenchError

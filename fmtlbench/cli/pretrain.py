@@ -39,8 +39,9 @@ def add(verbs) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
+    from ..listeners.bars import Bars
+    from ..listeners.json_lines import JsonLines
     from ..pretrain import Plan, pretrain
-    from ..progress import Bars, JsonLines
     from ._tables import print_records
 
     progress = Bars() if sys.stdout.isatty() else JsonLines()

@@ -57,19 +57,15 @@ def main(args: argparse.Namespace) -> int:
     request = request_from(args)
 
     from ..api import launch
-    from ..progress import Bars, JsonLines
-    from ._result import print_result, read_cost
+    from ..listeners.bars import Bars
+    from ..listeners.json_lines import JsonLines
+    from ._result import print_result
 
     terminal = sys.stdout.isatty()
-    progress = Bars() if terminal else JsonLines()
-    try:
-        result = launch(request, progress)
-    finally:
-        progress.end()
     choice = args.format if args.format != "auto" else ("table" if terminal else "tsv")
+    progress = Bars(shows_bill=choice != "table") if terminal else JsonLines()  # the table shows it itself
+    result = launch(request, progress)
     if result.reused and choice != "table":  # the table says so itself
         progress.note(f"finished before, shown again (--fresh repeats it): {result.folder}")
-    elif choice != "table":
-        progress.bill(read_cost(result))
     print_result(result, choice)
     return 0

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..config import DataConfig, RunConfig
-from ..progress import Quiet
+from ..listeners import Listener
 from .cache import CachedDataset, open_cached
 from .catalog import dataset_for
 from .real import open_real
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Dataset = "SynthDataset | RealDataset | CachedDataset"
 
 
-def open_datasets(config: RunConfig, data_root: Path | None, progress: Quiet) -> dict[tuple[str, str], Dataset]:
+def open_datasets(config: RunConfig, data_root: Path | None, progress: Listener) -> dict[tuple[str, str], Dataset]:
     """Every dataset a run needs, by (domain, split), with the labels its clients use."""
     opened = {}
     # The public meters compute the edge loss against the label that is trained on.

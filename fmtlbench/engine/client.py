@@ -26,6 +26,7 @@ from ..models.build import build_client_model
 from ..seeds import seed_of, stream
 from ..tasks import task_specs
 from .checkpoint import read_state, write_state
+from .compiled import compiler_errors
 from .evaluate import evaluate
 from .messages import (
     ClientFacts,
@@ -195,6 +196,7 @@ class Client:
             torch.manual_seed(seed_of(self.config.seed, self.party.id, *names))
             yield
 
+    @compiler_errors()
     def _epoch(
         self, track: Track, optimizer: torch.optim.Optimizer, index: int, trained: Kinds | tuple[Kinds, ...], lr: float,
         order: np.random.Generator, on_step: Callable | None = None,
@@ -220,7 +222,7 @@ class Client:
             self.clock.lap("load" if self.warm else "warmup")
             for number, learned in enumerate(self.steps):
                 with torch.autocast(self.device.type, amp) if amp else nullcontext():
-                    raw = self._forward(track.model, batch["image"], learned)
+                    raw = self._forward(track.network, batch["image"], learned)
                 losses = [task_loss(self.specs[task], raw[task], batch[task]) for task in learned]
                 total = sum(self.specs[task].weight * loss for task, loss in zip(learned, losses))
                 if self.has_objective and (extra := self.algorithm.local_objective(self, total)) is not None:
@@ -246,11 +248,11 @@ class Client:
             )
         return watch.finish(flat, scaler.is_enabled())
 
-    def _forward(self, model: nn.Module, image: Tensor, tasks: tuple[str, ...]) -> dict[str, Tensor]:
+    def _forward(self, network: Callable, image: Tensor, tasks: tuple[str, ...]) -> dict[str, Tensor]:
         """One forward pass in training."""
         try:
-            return model(image, tasks)
-        except ValueError as error:
+            return network(image, tasks)
+        except (ValueError, RuntimeError) as error:  # a RuntimeError where the network is compiled
             if "more than 1 value per channel" not in str(error):
                 raise
             raise FmtlbenchError(

@@ -14,7 +14,7 @@ from ..data.open import open_datasets
 from ..data.views import ClientData, client_data, newcomers, parties
 from ..exchange import Party
 from ..hooks import Hooks, build_options
-from ..progress import Quiet
+from ..listeners import Listener
 from .client import Client
 
 
@@ -68,5 +68,5 @@ class ClientFactory:
     def opened(self) -> list[ClientData]:
         """The views of all clients on the data, opened in this process at the first call."""
         if self.data is None:
-            self.data = client_data(self.config, open_datasets(self.config, self.data_root, Quiet()))
+            self.data = client_data(self.config, open_datasets(self.config, self.data_root, Listener()))
         return self.data

@@ -14,16 +14,16 @@ from ..data.views import View
 from ..errors import UsageError, unknown
 from ..exchange import Party
 from ..files import write_json
+from ..listeners import Listener
 from ..predictions.panel import PanelRow
 from ..predictions.write import ABOUT, replaced_folder, write_prediction
-from ..progress import Quiet
 from ..runs.folder import DamagedRun, NewerFormat, RunFolder, read_record, stamped
 from ..runs.records import Predictions
 from ..setting import is_below
 from .stored import StoredRun, seen
 
 
-def predict_run(folder: Path, data_root: Path | None, device: torch.device, progress: Quiet) -> list[Path]:
+def predict_run(folder: Path, data_root: Path | None, device: torch.device, progress: Listener) -> list[Path]:
     """All predictions of a finished run, for every split its participants are judged on; what is there is kept."""
     run = StoredRun(folder)
     # Of an unseen client nothing is kept: it fits its decoders to an encoder only to be scored.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import torch
 
 from ..config import TrainConfig
+from .compiled import many_graphs
 
 
 @contextmanager
@@ -24,7 +25,8 @@ def process_settings(train: TrainConfig, device: torch.device) -> Iterator[None]
         # warn_only: the backward of bilinear upsampling has no deterministic CUDA kernel
         torch.use_deterministic_algorithms(True, warn_only=True)
     try:
-        yield
+        with many_graphs() if train.compile else nullcontext():
+            yield
     finally:
         torch.set_num_threads(threads)
         torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)

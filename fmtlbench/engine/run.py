@@ -19,13 +19,14 @@ from ..data.open import open_datasets
 from ..data.views import client_data
 from ..errors import FmtlbenchError
 from ..exchange import Party
+from ..listeners import Listener, Start
 from ..models.weights import check_weights, weights_identity
-from ..progress import Quiet
 from ..runs.result import RunResult
 from ..runs.session import session, versions
 from ..runs.store import RunStore, StoreError
 from ..tasks import task_specs
 from .checkpoint import Checkpoint, DamagedCheckpoint, available, save_checkpoint
+from .compiled import check_compile
 from .executor import Executor, SerialExecutor
 from .factory import ClientFactory
 from .federation import Federation
@@ -35,14 +36,15 @@ from .trivial import best_constant
 
 
 def execute(
-    config: RunConfig, device: torch.device, out: Path, data_root: Path | None, fresh: bool, progress: Quiet,
+    config: RunConfig, device: torch.device, out: Path, data_root: Path | None, fresh: bool, progress: Listener,
     energy: EnergyChoice, executor: Executor | None = None,
 ) -> RunResult:  # fmt: skip
     """Run, resume or just show: whatever the folder of this config asks for."""
     store = RunStore(out, config)
     if not fresh and (summary := store.summary()) is not None:
         return RunResult(store.folder, summary, reused=True)
-    check_amp(config.train.amp, device)
+    check_amp(config.train.amp, torch.device(config.device))
+    check_compile(config.train.compile, device)
     store.check()
     with process_settings(config.train, device), RunMeter(energy, device, progress.note) as meter:
         # Everything that can refuse does so before the run folder is touched; weights first, data may take long.
@@ -55,7 +57,7 @@ def execute(
 
 
 def _run(
-    store: RunStore, federation: Federation, datasets: dict, device: torch.device, progress: Quiet, meter: RunMeter
+    store: RunStore, federation: Federation, datasets: dict, device: torch.device, progress: Listener, meter: RunMeter
 ) -> RunResult:
     config = store.config
     done = _resume(store, federation, progress)
@@ -63,17 +65,15 @@ def _run(
     _write_manifest(store, device, done, fingerprints, progress, federation.executor)
     meter.include(federation.executor.use)
     meter.begin(store.timing())
-    progress.begin(config.federation.rounds, done, federation.steps_per_round)
-    try:
-        told: set[str] = set()
-        for index in range(done, config.federation.rounds):
-            with _kept_if_cut_off(store, meter, index + 1):
-                row = _one_round(store, federation, index, progress, meter)
-            for note in set(row.get("notes", ())) - told:
-                told.add(note)
-                progress.note(f"{federation.algorithm.name}, round {row['round']}: {note}")
-    finally:
-        progress.end()
+    rounds = config.federation.rounds
+    progress.begin(Start(rounds, done, federation.steps_per_round, store.folder, config))
+    told: set[str] = set()
+    for index in range(done, rounds):
+        with _kept_if_cut_off(store, meter, index + 1):
+            row = _one_round(store, federation, index, progress, meter)
+        for note in set(row.get("notes", ())) - told:
+            told.add(note)
+            progress.note(f"{federation.algorithm.name}, round {row['round']}: {note}")
     return _finish(store, federation, fingerprints, meter)
 
 
@@ -88,7 +88,7 @@ def _kept_if_cut_off(store: RunStore, meter: RunMeter, number: int) -> Iterator[
         raise
 
 
-def _resume(store: RunStore, federation: Federation, progress: Quiet) -> int:
+def _resume(store: RunStore, federation: Federation, progress: Listener) -> int:
     """Load the newest intact checkpoint; the number of rounds it had done (0: none, start at the beginning)."""
     damaged = []
     for done in reversed(available(store.checkpoints)):
@@ -108,7 +108,7 @@ def _resume(store: RunStore, federation: Federation, progress: Quiet) -> int:
 
 
 def _write_manifest(
-    store: RunStore, device, done: int, fingerprints: dict[str, str], progress: Quiet, executor: Executor
+    store: RunStore, device, done: int, fingerprints: dict[str, str], progress: Listener, executor: Executor
 ) -> None:
     manifest = store.manifest() if done else None
     now = session(str(device), done + 1) | {"executor": executor.describe()}
@@ -129,7 +129,9 @@ def _write_manifest(
     store.write_manifest(manifest)
 
 
-def _one_round(store: RunStore, federation: Federation, index: int, progress: Quiet, meter: RunMeter) -> dict[str, Any]:
+def _one_round(
+    store: RunStore, federation: Federation, index: int, progress: Listener, meter: RunMeter
+) -> dict[str, Any]:
     config = store.config
     last = index + 1 == config.federation.rounds
     scored = last or (index + 1) % config.evaluation.every == 0
@@ -153,7 +155,7 @@ def _one_round(store: RunStore, federation: Federation, index: int, progress: Qu
             save_checkpoint(store.checkpoints, index + 1, federation.save)
         federation.settle(Checkpoint(store.checkpoints, index + 1))
         meter.carry("checkpoint", time.perf_counter() - began)
-    progress.round_done(row, timing["seconds"])
+    progress.round_done(row, timing)
     return row
 
 
@@ -199,6 +201,7 @@ def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str
             "size": {domain: list(size) for domain, size in config.data.size.items()},
             "scenario_parameters": dict(config.scenario.parameters),
             **({"when": when} if (when := config.evaluation.when) != "after_aggregation" else {}),
+            **({"train.compile": True} if config.train.compile else {}),
         },
         "numerics": config.numerics,
         "versions": versions(),

@@ -21,7 +21,7 @@ from ..data.views import ClientData, View, client_data, parties
 from ..errors import FmtlbenchError, UsageError, unknown
 from ..exchange import Party
 from ..files import sha256_file
-from ..progress import Quiet
+from ..listeners import Listener
 from ..runs.find import located
 from ..runs.folder import RunFolder
 from .checkpoint import Checkpoint, DamagedCheckpoint, available
@@ -70,7 +70,7 @@ class StoredRun:
         self.title: str = config.algorithm.name
         self.data: list[ClientData] = []
 
-    def open(self, data_root: Path | None, device: torch.device, progress: Quiet) -> None:
+    def open(self, data_root: Path | None, device: torch.device, progress: Listener) -> None:
         """Open the data, see that they are the run's, and set up its method as it was after the last round."""
         if data_root is not None and self.config.data.source == "synth":
             raise UsageError(f"--data-root {data_root}: {self.folder} uses the embedded data")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -9,6 +11,7 @@ from torch import nn
 
 from ..blocks import FlatModel
 from ..config import TrainConfig
+from .compiled import compiled
 from .optim import make_optimizer
 from .trees import map_leaves
 
@@ -24,6 +27,11 @@ class Track:
         self.flat = FlatModel(self.model, merged, statistics)
         self.renew_optimizer()
         self.scaler = torch.amp.GradScaler(device.type, enabled=train.amp == "fp16")
+
+    @cached_property
+    def network(self) -> Callable[..., Any]:
+        """What a training step calls. Not made before the first one: a stored network is asked without a compiler."""
+        return compiled(self.model) if self.train.compile else self.model
 
     def renew_optimizer(self) -> None:
         """Forget what the optimiser has learned of the gradients."""

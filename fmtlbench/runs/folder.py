@@ -112,6 +112,11 @@ class RunFolder:
         return self.path / layout.CHECKPOINTS
 
     @property
+    def logs(self) -> Path:
+        """Where those who listen to the run write (--log); nobody reads it here."""
+        return self.path / layout.LOGS
+
+    @property
     def lock(self) -> Path:
         """The file that a process holds locked while it works on the run."""
         return self.path / layout.LOCK

@@ -12,7 +12,7 @@ from collections.abc import Collection
 CONFIG, MANIFEST = "config.yaml", "manifest.json"
 ROUNDS, TIMING, REPEATED = "metrics.jsonl", "timing.jsonl", "repeated.jsonl"
 SUMMARY, COST = "summary.json", "cost.json"
-CHECKPOINTS, FIGURES, PREDICTIONS = "checkpoint", "figures", "predictions"
+CHECKPOINTS, FIGURES, PREDICTIONS, LOGS = "checkpoint", "figures", "predictions", "logs"
 LOCK = ".lock"
 ABSENT = ".absent.json"  # how the file ends that says, beside where a run would lie, why there is none
 # In this order --fresh removes them: summary first, so that no moment shows a finished run without its rows.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from .records import Score, Summary
+from .folder import DamagedRun, RunFolder
+from .records import Cost, Score, Summary
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,13 @@ class RunResult:
     def scores(self) -> list[Score]:
         """The last round's primary scores: client, split, task, metric, value and the trivial value beside it."""
         return [record for record in self.summary["scores"] if record["primary"]]
+
+    def cost(self) -> Cost | dict:
+        """Read what the run took; {} where that is lost."""
+        try:
+            return RunFolder(self.folder).cost() or {}
+        except DamagedRun:  # the scores are all there
+            return {}
 
     def value(self, client: str, task: str, split: str = "global") -> float | None:
         """One primary score."""

@@ -75,7 +75,7 @@ class RunStore:
         """--fresh: what the run left goes."""
         for name in layout.FILES:
             (self.folder / name).unlink(missing_ok=True)
-        folders = [layout.CHECKPOINTS, layout.FIGURES]
+        folders = [layout.CHECKPOINTS, layout.FIGURES, layout.LOGS]
         for path in [*(self.folder / name for name in folders), *self.folder.glob(f"{layout.PREDICTIONS}*")]:
             shutil.rmtree(path, ignore_errors=True)
 

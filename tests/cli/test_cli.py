@@ -58,7 +58,7 @@ def refused(result, code, *parts):
 def test_looking_around_imports_nothing_heavy(tmp_path, scenario_file):
     commands = [
         ["--help"], ["--version"], ["run", "--help"], ["list"], ["list", "--json"],
-        *(["list", kind] for kind in ("algorithms", "scenarios", "presets", "metrics", "datasets")),
+        *(["list", kind] for kind in ("algorithms", "scenarios", "presets", "metrics", "datasets", "listeners")),
         ["show", "scenario", "st_mt_1"], ["show", "scenario", scenario_file, "--json"],
         ["show", "algorithm", "fedhca2"], ["show", "algorithm", "local", "--json"],
         ["run"], ["run", "--algo", "fedavg", "--scenario", "st_mt_1", "--set", "train.lr=x"],
@@ -89,7 +89,7 @@ def test_list_is_complete_and_machine_readable(cli):
     code, out, err = cli("list", "--json")
     assert (code, err) == (0, "")
     listing = json.loads(out)
-    assert list(listing) == ["algorithms", "scenarios", "presets", "metrics", "datasets"]
+    assert list(listing) == ["algorithms", "scenarios", "presets", "metrics", "datasets", "listeners"]
     names = {kind: {record["name"] for record in records} for kind, records in listing.items()}
     assert names["algorithms"] >= {"local", "fedavg", "fedhca2"} and names["scenarios"] >= {"st_mt_1", "st_mt_2"}
     assert names["presets"] >= {"nano", "paper"} and names["datasets"] >= {"synth-nyud", "synth-pascal"}

@@ -22,14 +22,14 @@ from fmtlbench.data.views import ClientData, View
 from fmtlbench.engine import client
 from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
-from fmtlbench.progress import Quiet
+from fmtlbench.listeners import Listener
 
 DETERMINISTIC = ("metrics.jsonl", "summary.json", "config.yaml")
 PHASES = {"train", "upload", "aggregate", "download", "evaluate", "checkpoint", "other"}
 BUSY = {"load", "step", "warmup", "evaluate", "other"}
 
 
-class Notes(Quiet):
+class Notes(Listener):
     def __init__(self):
         self.told = []
 

@@ -16,7 +16,7 @@ from fmtlbench.data.open import open_datasets
 from fmtlbench.data.partitions import deal
 from fmtlbench.data.relabel import relabel
 from fmtlbench.data.views import client_data
-from fmtlbench.progress import Quiet
+from fmtlbench.listeners import Listener
 from fmtlbench.scenarios import Partition
 from fmtlbench.seeds import stream
 
@@ -48,7 +48,7 @@ def worlds(tmp_path_factory):
     file = tmp_path_factory.mktemp("worlds") / "worlds.yml"
     file.write_text(WORLDS)
     config = resolve("fedavg", str(file), overrides=TINY)
-    return client_data(config, open_datasets(config, None, Quiet()))
+    return client_data(config, open_datasets(config, None, Listener()))
 
 
 def test_training_and_scoring_see_the_same_world(worlds):

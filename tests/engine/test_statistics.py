@@ -16,7 +16,7 @@ from fmtlbench.engine.checkpoint import Checkpoint
 from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
 from fmtlbench.engine.stored import StoredRun
-from fmtlbench.progress import Quiet
+from fmtlbench.listeners import Listener
 
 DEEPLAB = {"model.architecture": "matfl", "model.backbone": "resnet_nano"}  # BatchNorm in encoder and decoders
 SMALL = {
@@ -204,7 +204,7 @@ def test_a_stored_run_answers_with_the_statistics_it_was_scored_with(tiny_run):
     """The running statistics that came from the server are in the checkpoint."""
     result = tiny_run("fedavg", rounds=1, **{**SMALL, **TRAVEL})
     run = StoredRun(result.folder)
-    run.open(None, torch.device("cpu"), Quiet())
+    run.open(None, torch.device("cpu"), Listener())
     said = {}
     for party in run.parties:
         task = party.tasks[0]

@@ -20,8 +20,8 @@ from fmtlbench.data.views import ClientData, View
 from fmtlbench.engine.predict import check_comparable, panel_rows, predict_run, save_predictions
 from fmtlbench.engine.stored import StoredRun, seen, stretch
 from fmtlbench.errors import FmtlbenchError, UsageError
+from fmtlbench.listeners import Listener
 from fmtlbench.predictions.write import ABOUT
-from fmtlbench.progress import Quiet
 
 CPU = torch.device("cpu")
 ALL_TASKS = """\
@@ -35,7 +35,7 @@ evaluation: [global, personal]
 """
 
 
-class Notes(Quiet):
+class Notes(Listener):
     def __init__(self):
         self.said = []
 
@@ -64,9 +64,9 @@ def copy(result, tmp_path) -> Path:
     return Path(shutil.copytree(result.folder, tmp_path / "run"))
 
 
-def opened(folder: Path, progress: Quiet | None = None) -> StoredRun:
+def opened(folder: Path, progress: Listener | None = None) -> StoredRun:
     run = StoredRun(folder)
-    run.open(None, CPU, progress or Quiet())
+    run.open(None, CPU, progress or Listener())
     return run
 
 
@@ -140,17 +140,17 @@ def test_any_choice_of_images_gives_the_same_predictions(result):
 
 def test_files_are_written_once_and_the_run_is_untouched(copy):
     before = contents(copy)
-    folders = predict_run(copy, None, CPU, Quiet())
+    folders = predict_run(copy, None, CPU, Listener())
     assert [f.name for f in folders] == ["predictions", "predictions-personal"]
     after = contents(copy)
     new = {name: data for name, data in after.items() if not name.startswith("predictions")}
     assert new == before
     stamps = {path: path.stat().st_mtime_ns for path in copy.rglob("*")}
-    predict_run(copy, None, CPU, Quiet())  # complete already
+    predict_run(copy, None, CPU, Listener())  # complete already
     assert {path: path.stat().st_mtime_ns for path in copy.rglob("*")} == stamps
     (copy / "predictions" / ABOUT).write_text(json.dumps({"complete": False}))
     (copy / "predictions" / "stale").write_text("")
-    predict_run(copy, None, CPU, Quiet())
+    predict_run(copy, None, CPU, Listener())
     assert {n: d for n, d in contents(copy).items()} == after
 
 
@@ -177,7 +177,7 @@ def test_what_cannot_be_asked_says_why(copy, result, tmp_path):
     with pytest.raises(UsageError, match=r"no run in it .*runs below it: .*fedavg"):
         StoredRun(result.folder.parents[1])
     with pytest.raises(UsageError, match="uses the embedded data"):
-        StoredRun(copy).open(tmp_path, CPU, Quiet())
+        StoredRun(copy).open(tmp_path, CPU, Listener())
     run = opened(copy)
     for wrong, said in (
         ({"clients": ["nyud"]}, "did you mean 'nyud-multi'"),

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from fmtlbench.exchange import Party
-from fmtlbench.progress import Bars, JsonLines, Quiet
+from fmtlbench.listeners import Listener, Start
+from fmtlbench.listeners.bars import Bars
+from fmtlbench.listeners.json_lines import JsonLines
 
 PARTY = Party(0, "pascal-[sal]", "pascal", ("sal", "edge"), 5)
 
@@ -32,16 +35,20 @@ def row(index, scored=False):
     }
 
 
+def start(rounds, done, steps):
+    return Start(rounds, done, steps, Path("run"), config=None)
+
+
 def play(progress, done=0):
     """A three-round run, gone on with after round `done`."""
     for count in (0, 16, 20):
         progress.preparing("pascal train data", count, 20)
     progress.note("going on in /tmp/[/x] with :smile:")
-    progress.begin(3, done, 4)
+    progress.begin(start(3, done, 4))
     for index in range(done + 1, 4):
         for _ in range(4):
             progress.step(PARTY, Watch())
-        progress.round_done(row(index, scored=index == 3), {"train": 1.25, "evaluate": 0.25})
+        progress.round_done(row(index, scored=index == 3), {"seconds": {"train": 1.25, "evaluate": 0.25}})
     progress.end()
     progress.end()  # the command line ends it once more, whatever happened
 
@@ -63,17 +70,17 @@ def test_json_lines(done):
 
 def test_the_eta_is_the_mean_round_times_what_is_left(monkeypatch):
     stream, now = io.StringIO(), [100.0]
-    monkeypatch.setattr("fmtlbench.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("fmtlbench.listeners.json_lines.time.monotonic", lambda: now[0])
     progress = JsonLines(stream)
-    progress.begin(10, 4, 1)  # four rounds were done before
+    progress.begin(start(10, 4, 1))  # four rounds were done before
     now[0] += 6
-    progress.round_done(row(6), {})  # two since: 3 s each, four left
+    progress.round_done(row(6), {"seconds": {}})  # two since: 3 s each, four left
     assert json.loads(stream.getvalue().splitlines()[-1])["eta_seconds"] == 12
 
 
 def test_steps_of_pretraining(monkeypatch):
     stream, now = io.StringIO(), [100.0]
-    monkeypatch.setattr("fmtlbench.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("fmtlbench.listeners.json_lines.time.monotonic", lambda: now[0])
     lines, bars = JsonLines(stream), Bars(Console(file=io.StringIO(), width=160))
     for step in (25, 50):
         for progress in (lines, bars):
@@ -106,6 +113,15 @@ def test_both_write_to_stderr_by_default(capsys):
     assert captured.out == "" and "going on" in captured.err
 
 
-def test_quiet_is_quiet(capsys):
-    play(Quiet())
+def test_bars_leave_the_bill_to_a_table():
+    texts = {}
+    for shown in (True, False):
+        stream = io.StringIO()
+        Bars(Console(file=stream, width=160), shows_bill=shown).bill({"seconds_total": 1.0, "seconds": {"step": 1.0}})
+        texts[shown] = stream.getvalue()
+    assert texts[True] and not texts[False]
+
+
+def test_a_listener_of_its_own_says_nothing(capsys):
+    play(Listener())
     assert capsys.readouterr() == ("", "")

@@ -1,0 +1,84 @@
+"""Several listeners as one. None of them can end a run: one that fails is dropped, with a warning."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from ..errors import FmtlbenchError, UsageError, one_line, shorten
+from ._base import LISTENERS, Listener
+
+
+def find_listeners(names: Sequence[str]) -> list[type[Listener]]:
+    """Find the classes that `--log` names.
+
+    Raises:
+        UsageError: There is none of a name, or it is no listener.
+    """
+    found = [LISTENERS.resolve(name, "--log") for name in names]
+    for kind in found:
+        if not (isinstance(kind, type) and issubclass(kind, Listener)):
+            raise UsageError(f"--log: {kind.__qualname__} is not a subclass of fmtlbench.listeners.Listener")
+    return found
+
+
+class Listeners(Listener):
+    """Tells every member what it is told. Ctrl-C passes."""
+
+    def __init__(self, members: Iterable[Listener] = ()) -> None:
+        self.members = list(members)
+
+    def add(self, kind: type[Listener]) -> None:
+        """Start one more, unless there is one of the kind; one that does not start is told of and left out."""
+        if any(type(member) is kind for member in self.members):
+            return
+        try:
+            self.members.append(kind())
+        except (Exception, SystemExit) as error:
+            self._warn(kind, error)
+
+    def preparing(self, what, done, total):
+        self._tell("preparing", what, done, total)
+
+    def begin(self, start):
+        self._tell("begin", start)
+
+    def step(self, party, watch):
+        self._tell("step", party, watch)
+
+    def round_done(self, row, timing):
+        self._tell("round_done", row, timing)
+
+    def pretraining(self, what, step, steps, loss):
+        self._tell("pretraining", what, step, steps, loss)
+
+    def note(self, message):
+        self._tell("note", message)
+
+    def bill(self, cost):
+        self._tell("bill", cost)
+
+    def end(self):
+        self._tell("end")
+
+    def _tell(self, hook: str, *what: Any) -> None:
+        for member in tuple(self.members):
+            try:
+                getattr(member, hook)(*what)
+            except (Exception, SystemExit) as error:
+                self.members = [other for other in self.members if other is not member]
+                with suppress(Exception, SystemExit):  # it may hold files or a display
+                    member.end()
+                self._warn(type(member), error)
+
+    def _warn(self, kind: type[Listener], error: BaseException) -> None:
+        """Tell the others; where none of them says anything, the process."""
+        own = isinstance(error, FmtlbenchError)  # says all there is to say
+        reason = shorten(one_line(error if own else f"{type(error).__name__}: {error}"), longest=400)
+        message = f"--log {kind.name or kind.__qualname__}: {reason}; the run goes on without it"
+        if all(getattr(type(member), "note", None) is Listener.note for member in self.members):
+            warnings.warn(message, stacklevel=2)
+        else:
+            self.note(message)

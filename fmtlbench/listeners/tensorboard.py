@@ -1,0 +1,31 @@
+"""Curves for TensorBoard: `tensorboard --logdir runs` finds them in every run folder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._base import LISTENERS, import_extra
+from ._rounds import RoundLogger
+
+
+@LISTENERS.register("tensorboard")
+class TensorBoard(RoundLogger):
+    """Event files with every round's losses, scores, seconds, bytes and energy, in <run>/logs/tensorboard."""
+
+    def __init__(self) -> None:
+        import_extra("tensorboard", "tensorboard")  # torch's own message names no extra
+        self.module = import_extra("torch.utils.tensorboard", "tensorboard")
+        self.writer: Any = None
+
+    def open(self, start, place):
+        self.writer = self.module.SummaryWriter(str(place))
+
+    def log(self, step, scalars):
+        for name, value in scalars.items():
+            self.writer.add_scalar(name, value, step)
+        self.writer.flush()  # a killed run keeps its curves
+
+    def end(self):
+        if self.writer is not None:
+            self.writer.close()
+            self.writer = None

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fmtlbench import cli
 from fmtlbench.cli._request import request_from
 from fmtlbench.errors import UsageError
-from fmtlbench.request import RunRequest
+from fmtlbench.request import EXECUTORS, RunRequest
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 names = st.text("abcxyz_0-", min_size=1)
@@ -28,7 +28,7 @@ requests = st.builds(
     RunRequest, algo=texts, scenario=texts, preset=texts, seed=st.integers(), rounds=st.none() | st.integers(),
     device=texts, data_root=st.none() | texts, out=texts, fresh=st.booleans(), save_predictions=st.booleans(),
     energy=st.none() | st.booleans(), country=st.none() | texts, region=st.none() | texts,
-    log=st.lists(names),
+    log=st.lists(names), executor=st.sampled_from(EXECUTORS), ray_address=st.none() | texts,
     overrides=st.dictionaries(keys, values, max_size=4),
 )  # fmt: skip
 
@@ -42,7 +42,7 @@ def parse():
 def test_a_strategy_draws_every_field():
     """A field that is forgotten here would not be tried below."""
     drawn = {"algo", "scenario", "preset", "seed", "rounds", "device", "data_root", "out", "fresh", "save_predictions",
-             "energy", "country", "region", "log", "overrides"}  # fmt: skip
+             "energy", "country", "region", "log", "executor", "ray_address", "overrides"}  # fmt: skip
     assert {f.name for f in dataclasses.fields(RunRequest)} == drawn
 
 
@@ -99,3 +99,25 @@ def test_rounds_are_an_override():
     assert RunRequest("fedavg", "st_mt_1", rounds=7).config().federation.rounds == 7
     with pytest.raises(UsageError, match=r"--rounds 7: federation\.rounds is set too"):
         RunRequest("fedavg", "st_mt_1", rounds=7, overrides={"federation.rounds": 8}).config()
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({"executor": "rai"}, "--executor rai: no executor 'rai'; did you mean 'ray'"),
+        ({"ray_address": "auto"}, "--ray-address auto: is for --executor ray"),
+        ({"ray.workers": 2}, r"--set ray\.workers: is for --executor ray"),
+        ({"executor": "ray", "ray.worker": 2}, r"--set ray\.worker=2: .*unknown key 'worker'; did you mean 'workers'"),
+        ({"executor": "ray", "ray.workers": 0}, r"--set ray\.workers=0: ray\.workers"),
+    ],
+)
+def test_an_executor_and_its_settings_go_together(asked, expected):
+    with pytest.raises(UsageError, match=expected):
+        RunRequest.of("fedavg", "st_mt_1", **asked).config()
+
+
+def test_how_clients_are_spread_is_no_part_of_a_config():
+    plain = RunRequest("fedavg", "st_mt_1").config()
+    asked = {"ray.workers": 2, "ray.gpus_per_client": 0.5, "federation.park": "disk"}
+    spread = RunRequest.of("fedavg", "st_mt_1", executor="ray", **asked)
+    assert spread.config().hash() == plain.hash() and spread.ray_options().gpus_per_client == 0.5

@@ -44,7 +44,7 @@ def execute(
     if not fresh and (summary := store.summary()) is not None:
         return RunResult(store.folder, summary, reused=True)
     check_amp(config.train.amp, torch.device(config.device))
-    check_compile(config.train.compile, device)
+    check_compile(config.train.compile, torch.device(config.device))
     store.check()
     with process_settings(config.train, device), RunMeter(energy, device, progress.note) as meter:
         # Everything that can refuse does so before the run folder is touched; weights first, data may take long.

@@ -48,6 +48,14 @@ def combine(
     _for_chunks(width, lambda k, start, stop: kernel(matrix, *arrays, start, stop))
 
 
+def mean(after: Tensor, new: Tensor) -> None:
+    """Write the mean of the rows to `new`, [d]: their sum in order, divided."""
+    rows, width = after.shape
+    kernel, count = _mean_kernel(rows), np.float32(rows)
+    arrays = [*_flat(after), *_flat(new[None])]
+    _for_chunks(width, lambda k, start, stop: kernel(*arrays, count, start, stop))
+
+
 def _flat(rows: Tensor | None) -> tuple[np.ndarray, int]:
     """Return (the memory from the first to the last value, the distance of two rows): one type for any cut of rows."""
     if rows is None:
@@ -95,7 +103,7 @@ def _gram_kernel(rows: int, differences: bool, probe: bool, centred: bool) -> Ca
 def _combination_kernel(
     rows: int, shape: tuple[int, int], differences: bool, own: str | None, outputs: int, extra: bool
 ) -> Callable:
-    name = f"combine_{rows}_{shape[0]}x{shape[1]}" + "_differences" * differences + f"_{own}_{outputs}" + "_extra" * extra
+    name = f"combine_{rows}_{shape[0]}x{shape[1]}_{own}_{outputs}" + "_differences" * differences + "_extra" * extra
     body = [*_views("a", "after", rows), *_views("b", "before", rows * differences)]
     body += [*_views("n", "new", outputs), *_views("e", "extra", extra)]
     body += [f"m{i}_{j} = matrix[{i}, {j}]" for i in range(shape[0]) for j in range(shape[1])]
@@ -113,6 +121,13 @@ def _combination_kernel(
     return _compile(name, arguments, body)
 
 
+@cache
+def _mean_kernel(rows: int) -> Callable:
+    body = [*_views("a", "after", rows), *_views("n", "new", 1), "for c in range(stop - start):"]
+    body += [f"    n0[c] = ({_sum(f'a{i}[c]' for i in range(rows))}) / count"]
+    return _compile(f"mean_{rows}", "after, after_step, new, new_step, count, start, stop", body)
+
+
 def _views(prefix: str, array: str, count: int) -> Iterator[str]:
     """Name the columns start:stop of each row."""
     for i in range(count):
@@ -125,7 +140,7 @@ def _sum(terms: Iterator[str]) -> str:
 
 def _compile(name: str, arguments: str, body: list[str], **options) -> Callable:
     text = "\n    ".join([f"def {name}({arguments}):", *body]) + "\n"
-    space = {"float64": np.float64}
+    space = {"float64": np.float64, "__name__": __name__}
     # Under this file's name, beside which numba keeps the compiled code; the text is part of what it compares.
     exec(compile(text, __file__, "exec"), space)
     return entry(space[name], nogil=True, **options)

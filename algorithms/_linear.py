@@ -1,9 +1,9 @@
 """Server steps as linear algebra on rows: a Gram matrix decides the coefficients, one product applies them.
 
-A few rows of float32 in main memory go to compiled loops (`_kernels`), which are as fast as memory is; more rows are a
-matter of arithmetic, and torch's, as is everything on other devices. Torch visits columns in blocks that fit a cache, so
-nothing of the size of the rows exists besides the result. Both are imported where they are used: listing the methods
-loads neither.
+A few rows of float32 in main memory go to compiled loops (`_kernels`), which are as fast as memory is. More rows are a
+matter of arithmetic, which torch does, as it does everything on other devices: in blocks of columns that fit a cache,
+so that nothing of the size of the rows exists besides the result. Both are imported where they are used: listing the
+methods loads neither.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 COMPILED_ROWS = 8  # up to so many rows go to compiled loops; beyond, their sums do not fit registers
+COMPILED_SIZE = 100  # and matrices of up to so many coefficients
 BLOCK = 1 << 20  # elements that torch visits at once, over all rows
 SLICE = 1 << 11  # columns that torch sums in single precision; beyond, in double
 NEGLIGIBLE = 1e-12  # a row this much shorter than the longest has no direction worth following
@@ -45,6 +46,19 @@ def gram_and_products(after: Tensor, before: Tensor, probe: Tensor) -> tuple[np.
 def centred_gram(after: Tensor) -> np.ndarray:
     """Inner products of the rows minus their mean, in double precision: differences of near rows survive. [R, R]."""
     return _inner_products(after, centred=True)
+
+
+def mean(after: Tensor) -> Tensor:
+    """The mean of the rows. [d]."""
+    import torch
+
+    new = empty_like(after[0])
+    if not _is_for_kernels(after):
+        return torch.mean(after, 0, out=new)
+    from ._kernels import mean as compiled
+
+    compiled(after, new)
+    return new
 
 
 def mix(coefficients: np.ndarray, after: Tensor) -> Tensor:
@@ -76,7 +90,7 @@ def combine(
     """
     new = empty_like(after)
     spare = empty_like(after[0]) if extra else None
-    if _is_for_kernels(after, before):
+    if matrix.size <= COMPILED_SIZE and _is_for_kernels(after, before):
         from ._kernels import combine as compiled
 
         compiled(matrix, after, before, own, new, spare)

@@ -1,13 +1,15 @@
 """Server steps as linear algebra on rows: a Gram matrix decides the coefficients, one product applies them.
 
-Columns are visited in blocks that fit a cache, so nothing of the size of the rows exists besides the result. Torch
-is imported where it is used: listing the methods does not load it.
+A few rows of float32 in main memory go to compiled loops (`_kernels`), which are as fast as memory is. More rows are a
+matter of arithmetic, which torch does, as it does everything on other devices: in blocks of columns that fit a cache,
+so that nothing of the size of the rows exists besides the result. Both are imported where they are used: listing the
+methods loads neither.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -16,8 +18,10 @@ from ..exchange import Round, Rows
 if TYPE_CHECKING:
     from torch import Tensor
 
-BLOCK = 1 << 20  # elements visited at once, over all rows
-SLICE = 1 << 11  # columns summed in single precision; beyond, in double
+COMPILED_ROWS = 8  # up to so many rows go to compiled loops; beyond, their sums do not fit registers
+COMPILED_SIZE = 100  # and matrices of up to so many coefficients
+BLOCK = 1 << 20  # elements that torch visits at once, over all rows
+SLICE = 1 << 11  # columns that torch sums in single precision; beyond, in double
 NEGLIGIBLE = 1e-12  # a row this much shorter than the longest has no direction worth following
 
 
@@ -30,32 +34,36 @@ def parts(rnd: Round) -> Iterator[tuple[str, Rows]]:
 
 def gram(after: Tensor, before: Tensor | None = None) -> np.ndarray:
     """Inner products of the rows of `after` (minus `before`), summed in double precision. [R, R] float64."""
-    total = np.zeros((len(after), len(after)))
-    scratch = _scratch(after)
-    for a, b in blocks(after):
-        x = after[:, a:b] if before is None else _difference(after, before, a, b, scratch)
-        total += inner(x)
-    return total
+    return _inner_products(after, before)
+
+
+def gram_and_products(after: Tensor, before: Tensor, probe: Tensor) -> tuple[np.ndarray, np.ndarray]:
+    """Inner products of the rows of `after` − `before` with each other, and with `probe`, in one pass. [R, R], [R]."""
+    total = _inner_products(after, before, probe)
+    return total[:-1, :-1], total[:-1, -1]
 
 
 def centred_gram(after: Tensor) -> np.ndarray:
     """Inner products of the rows minus their mean, in double precision: differences of near rows survive. [R, R]."""
-    total = np.zeros((len(after), len(after)))
-    scratch = _scratch(after, wide=after.device.type != "mps")  # which has no double precision
-    for a, b in blocks(after):
-        x = scratch[:, : b - a].copy_(after[:, a:b])
-        x -= x.mean(0)
-        total += inner(x)
-    return total
+    return _inner_products(after, centred=True)
+
+
+def mean(after: Tensor) -> Tensor:
+    """The mean of the rows. [d]."""
+    import torch
+
+    new = empty_like(after[0])
+    if not _is_for_kernels(after):
+        return torch.mean(after, 0, out=new)
+    from ._kernels import mean as compiled
+
+    compiled(after, new)
+    return new
 
 
 def mix(coefficients: np.ndarray, after: Tensor) -> Tensor:
     """`coefficients` @ `after`: every row a combination of all rows. [R, d]."""
-    coefficients = after.new_tensor(coefficients)
-    new = empty_like(after)
-    for a, b in blocks(after):
-        new[:, a:b].addmm_(coefficients, after[:, a:b], beta=0)
-    return new
+    return combine(coefficients, after)[0]
 
 
 def move(rows: Rows, coefficients: np.ndarray, base: np.ndarray | None = None) -> Tensor:
@@ -63,21 +71,41 @@ def move(rows: Rows, coefficients: np.ndarray, base: np.ndarray | None = None) -
 
     Coefficients are a matrix [R, R], or a vector [R] where all rows move alike.
     """
-    import torch
+    if base is None:
+        return combine(np.atleast_2d(coefficients), rows.after, rows.before, own="before")[0]
+    return combine(np.hstack([coefficients, base]), rows.after, rows.before)[0]
 
-    after, before = rows.after, rows.before
-    coefficients = after.new_tensor(coefficients)
-    base = None if base is None else after.new_tensor(base)
+
+def combine(
+    matrix: np.ndarray,
+    after: Tensor,
+    before: Tensor | None = None,
+    own: Literal["before", "after"] | None = None,
+    extra: bool = False,
+) -> tuple[Tensor, Tensor | None]:
+    """Return `matrix` @ `after`, plus each row's own `before` or `after` if asked: [R, d], in one pass.
+
+    With `before`, the matrix applies to Δ = after − before instead; [R, 2R] has coefficients of Δ, then of before.
+    A matrix with a single row moves all rows alike. With `extra`, its last row gives one more row, [d], without `own`.
+    """
     new = empty_like(after)
-    scratch = _scratch(after)
-    for a, b in blocks(after):
-        delta = _difference(after, before, a, b, scratch)
-        start = before[:, a:b] if base is None else base @ before[:, a:b]
-        if coefficients.ndim == 1:
-            torch.add(start, coefficients @ delta, out=new[:, a:b])
-        else:
-            torch.addmm(start, coefficients, delta, out=new[:, a:b])
-    return new
+    spare = empty_like(after[0]) if extra else None
+    if matrix.size <= COMPILED_SIZE and _is_for_kernels(after, before):
+        from ._kernels import combine as compiled
+
+        compiled(matrix, after, before, own, new, spare)
+        return new, spare
+    matrix = after.new_tensor(matrix)
+    sources = {"before": before, "after": after}
+    for columns, x in _sources(after, before):
+        y = matrix[:, : len(x)] @ x
+        if matrix.shape[1] > len(x):
+            y += matrix[:, len(x) :] @ before[:, columns]
+        if extra:
+            spare[columns] = y[-1]
+            y = y[:-1]
+        new[:, columns] = sources[own][:, columns] + y if own else y
+    return new, spare
 
 
 def empty_like(rows: Tensor) -> Tensor:
@@ -113,22 +141,55 @@ def squared_distances(centred: np.ndarray) -> np.ndarray:
     return distances
 
 
-def blocks(rows: Tensor) -> Iterator[tuple[int, int]]:
-    width, step = rows.shape[1], _columns(rows)
+def _is_for_kernels(after: Tensor, *others: Tensor | None) -> bool:
+    import torch
+
+    tensors = [after, *(t for t in others if t is not None)]
+    return 1 <= len(after) <= COMPILED_ROWS and all(
+        t.device.type == "cpu" and t.dtype == torch.float32 and (t.stride(-1) == 1 or t.shape[-1] == 1) for t in tensors
+    )
+
+
+def _inner_products(
+    after: Tensor, before: Tensor | None = None, probe: Tensor | None = None, centred: bool = False
+) -> np.ndarray:
+    """Products of all pairs of rows of `after`, less `before` or their mean, with `probe` as one more row. [R', R']."""
+    if _is_for_kernels(after, before, probe):
+        from ._kernels import inner_products
+
+        return inner_products(after, before, probe, centred)
+    size = len(after) + (probe is not None)
+    total = np.zeros((size, size))
+    for columns, x in _sources(after, before, spare=probe is not None, wide=centred):
+        if centred:
+            x -= x.mean(0)
+        if probe is not None:
+            x[-1] = probe[columns]
+        total += _inner(x)
+    return total
+
+
+def _sources(
+    after: Tensor, before: Tensor | None, spare: bool = False, wide: bool = False
+) -> Iterator[tuple[slice, Tensor]]:
+    """`after`, or Δ, by blocks of columns: (the columns, [R (+ a spare row), width]); the memory is used again."""
+    import torch
+
+    rows, width = after.shape
+    step = max(min(BLOCK // rows, width), 1)
+    wide = wide and after.device.type != "mps"  # which has no double precision
+    scratch = after.new_empty(rows + spare, step, dtype=torch.float64 if wide else after.dtype)
     for start in range(0, width, step):
-        yield start, min(start + step, width)
+        columns = slice(start, min(start + step, width))
+        x = scratch[:, : columns.stop - start]
+        if before is None:
+            x[:rows] = after[:, columns]
+        else:
+            torch.sub(after[:, columns], before[:, columns], out=x[:rows])
+        yield columns, x
 
 
-def _columns(rows: Tensor) -> int:
-    return max(min(BLOCK // len(rows), rows.shape[1]), 1)
-
-
-def _scratch(rows: Tensor, wide: bool = False) -> Tensor:
-    scratch = rows.new_empty(len(rows), _columns(rows))
-    return scratch.double() if wide else scratch
-
-
-def inner(x: Tensor) -> np.ndarray:
+def _inner(x: Tensor) -> np.ndarray:
     """X xᵀ as a batch of slim products: a single one would neither use all cores nor sum as exactly. [R, R]."""
     count = x.shape[1] // SLICE
     rest = x[:, count * SLICE :]
@@ -137,9 +198,3 @@ def inner(x: Tensor) -> np.ndarray:
         slices = x[:, : count * SLICE].unflatten(1, (count, SLICE)).transpose(0, 1)
         total += slices.bmm(slices.transpose(1, 2)).cpu().numpy().sum(0, dtype=np.float64)
     return total
-
-
-def _difference(after: Tensor, before: Tensor, a: int, b: int, scratch: Tensor) -> Tensor:
-    import torch
-
-    return torch.sub(after[:, a:b], before[:, a:b], out=scratch[:, : b - a])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from ..exchange import Party, Rows
+from ._linear import mean
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -26,11 +27,9 @@ def mean_row(rows: Rows, parties: Sequence[Party], weighting: Weighting = "equal
     """The mean over all rows, for every row: one row in memory, seen R times. [R, d]."""
     after = rows.after
     if weighting == "equal":
-        mean = after.mean(0)
-    else:
-        weights = row_weights(rows, parties, weighting)
-        mean = after.new_tensor(weights / weights.sum()) @ after
-    return mean.expand_as(after)
+        return mean(after).expand_as(after)
+    weights = row_weights(rows, parties, weighting)
+    return (after.new_tensor(weights / weights.sum()) @ after).expand_as(after)
 
 
 def group_means(labels: Sequence[Hashable], weights: np.ndarray | None = None) -> np.ndarray:

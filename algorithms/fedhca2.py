@@ -20,7 +20,7 @@ from ..exchange import Owner
 from ..schema import limits
 from ._base import ALGORITHMS, Algorithm
 from ._conflict_averse import conflict_averse_coefficients
-from ._linear import blocks, empty_like, inner, parts
+from ._linear import combine, gram, gram_and_products, parts
 from ._mean import alike, group_means
 
 
@@ -60,10 +60,10 @@ class FedHCA2(Algorithm):
 
     def _encoders(self, rows):
         clients = [owner.client for owner in rows.owners]
-        gram, along = inner_products(rows, self.common_update)
+        products, along = inner_products(rows, self.common_update)
         self.alpha.step({i: [-g] for i, g in zip(clients, along.tolist()) if i in self.common_clients})
         c = self.params.c
-        u = conflict_averse_coefficients(gram, c)
+        u = conflict_averse_coefficients(products, c)
         if self.params.rescale:
             u = u / (1 + c * c)
         alpha = np.array([self.alpha.used(i, 1, self.params.alpha) for i in clients])  # [N, 1]
@@ -72,19 +72,10 @@ class FedHCA2(Algorithm):
         return new
 
     def _move(self, rows, u, alpha):
-        """Ũ = Σ u_j Δ_j, and each row plus its α Ũ, alike clients' Δ averaged if asked, in one pass. [N, d] and [d]."""
-        import torch
-
+        """Each row plus its α Ũ, alike clients' Δ averaged if asked, and Ũ = Σ u_j Δ_j, in one pass. [N, d] and [d]."""
         labels = alike(rows, self.parties) if self.params.average_alike else range(len(u))
         to_mean = group_means(labels) - np.eye(len(u))  # all 0 if no two clients are alike
-        u, alpha, to_mean = (rows.after.new_tensor(x) for x in (u, alpha, to_mean))
-        new, common = empty_like(rows.after), empty_like(rows.after[0])
-        for columns, delta in updates(rows):
-            torch.mv(delta.T, u, out=common[columns])
-            torch.addcmul(rows.after[:, columns], alpha, common[columns], out=new[:, columns])
-            if to_mean.any():
-                new[:, columns].addmm_(to_mean, delta)
-        return new, common
+        return combine(np.vstack([alpha * u + to_mean, u]), rows.after, rows.before, own="after", extra=True)
 
     def _decoders(self, rows):
         delta, layers = rows.delta, rows.layers  # [K, d]
@@ -139,23 +130,9 @@ class FedHCA2(Algorithm):
 
 def inner_products(rows, probe):
     """⟨Δ_i, Δ_j⟩ and ⟨Δ_i, probe⟩ (0 without a probe) in one pass, summed in double. [N, N] and [N]."""
-    n = len(rows.after)
-    total = np.zeros((n + 1, n + 1))
-    for columns, x in updates(rows, spare=1):
-        x[n] = 0 if probe is None else probe[columns]
-        total += inner(x)
-    return total[:n, :n], total[:n, n]
-
-
-def updates(rows, spare=0):
-    """Δ by blocks of columns: (the columns, [N + spare, width] whose first N rows are Δ), the memory reused."""
-    import torch
-
-    n, scratch = len(rows.after), None
-    for a, b in blocks(rows.after):
-        scratch = rows.after.new_empty(n + spare, b - a) if scratch is None else scratch[:, : b - a]
-        torch.sub(rows.after[:, a:b], rows.before[:, a:b], out=scratch[:n])
-        yield slice(a, b), scratch
+    if probe is None:
+        return gram(rows.after, rows.before), np.zeros(len(rows.after))
+    return gram_and_products(rows.after, rows.before, probe)
 
 
 class HyperWeights:

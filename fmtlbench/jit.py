@@ -11,17 +11,17 @@ import numba
 OPTIONS = {"error_model": "numpy"}
 
 
-def jit(function: Callable) -> Callable:
+def jit(function: Callable, **options) -> Callable:
     """For functions that compiled code calls."""
-    return numba.njit(**OPTIONS)(function)
+    return numba.njit(**OPTIONS, **options)(function)
 
 
-def entry(function: Callable) -> Callable:
+def entry(function: Callable, **options) -> Callable:
     """For functions that Python calls; compiled code is kept on disk, unless the disk is full or read-only."""
     try:
-        chosen = numba.njit(cache=True, **OPTIONS)(function)
+        chosen = numba.njit(cache=True, **OPTIONS, **options)(function)
     except RuntimeError:  # numba found no writable folder
-        return jit(function)
+        return jit(function, **options)
 
     @wraps(function)
     def call(*arguments):
@@ -29,7 +29,7 @@ def entry(function: Callable) -> Callable:
         try:
             return chosen(*arguments)
         except OSError:  # the folder was there, but writing failed; numbers alone never raise this
-            chosen = jit(function)
+            chosen = jit(function, **options)
             return chosen(*arguments)
 
     return call

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..data.synth.jit import entry
+from ..jit import entry
 
 CHUNK = 1 << 18  # columns that a thread takes at once; sums of chunks are added in order
 NOTHING = np.empty(0, dtype=np.float32)

@@ -31,7 +31,7 @@ from .tasks import TASKS
 from .yamlfile import dump_yaml, parse_scalar
 
 # Raised whenever a change of the engine moves a number that an unchanged config gives.
-NUMERICS_VERSION = 2
+NUMERICS_VERSION = 3
 MANY = 1_000_000  # rounds or epochs: more is a typing mistake
 
 

@@ -256,8 +256,8 @@ def interleaved(job: Job, size: int, *runs: Callable[[], object]) -> list[list[f
 def refresh_free_memory(size: int) -> None:
     """Take memory from the system, write to it and give it back: what follows gets the same pages.
 
-    A virtual machine returns pages to its host seconds after they were freed; getting those takes up to ten times as
-    long as getting others, and would hit whichever run comes late.
+    On a virtual machine, memory that was freed seconds ago took up to ten times as long to get as memory freed just now
+    (measured; probably the host took it back in between), which would hit whichever run comes late.
     """
     np.empty(size, dtype=np.uint8).fill(0)
 

@@ -88,11 +88,16 @@ def pick_devices(request: RunRequest) -> tuple[str, torch.device]:
     if request.executor != "ray":
         device = pick_device(request.device)
         return device.type, device
-    if request.device.startswith("cuda:"):
-        raise UsageError(f"--device {request.device}: with --executor ray the cluster chooses the card; --device cuda")
+    check_ray_device(request.device)
     import torch
 
     return "cuda" if request.device == "cuda" else pick_device(request.device).type, torch.device("cpu")
+
+
+def check_ray_device(name: str) -> None:
+    """See that no card is named where a cluster chooses it."""
+    if name.startswith("cuda:"):
+        raise UsageError(f"--device {name}: with --executor ray the cluster chooses the card; --device cuda")
 
 
 def check_device(name: str) -> None:

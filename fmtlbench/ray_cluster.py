@@ -8,9 +8,11 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from .errors import FmtlbenchError, UsageError, one_line
+from .runs.session import versions
 from .schema import build, limits, plain
 
 SECTION = "ray."  # of `--set`: how runs are spread, which moves no number and is no part of a config
@@ -79,6 +81,30 @@ def connected(address: str | None = None, object_store_gb: float | None = None) 
         yield ray
     finally:
         ray.shutdown()
+
+
+def check_versions(theirs: Mapping[str, str]) -> None:
+    """See that this machine of a cluster has the versions that the command's has.
+
+    Raises:
+        UsageError: It has others.
+    """
+    mine = versions()
+    if different := [
+        f"{name} {mine.get(name)} for {theirs[name]}" for name in theirs if mine.get(name) != theirs[name]
+    ]:
+        raise UsageError(
+            f"a machine of the cluster has {', '.join(different)} that the command's has; numbers would not be the "
+            "same: install the same versions everywhere"
+        )
+
+
+def read_token(file: str) -> str | None:
+    """Return what a file says, if this process sees it: machines that share a folder find there what one wrote."""
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except OSError:
+        return None
 
 
 def _check_address(address: str | None) -> None:

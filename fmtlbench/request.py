@@ -119,6 +119,17 @@ class RunRequest:
             raise UsageError(f"{spread[0]}: is for --executor ray; this run has --executor {self.executor}")
         return ray_options(self.overrides)
 
+    def anywhere(self) -> RunRequest:
+        """Name files and folders so that they are found from every working directory."""
+
+        def full(name: str | None, *endings: str) -> str | None:
+            return str(Path(name).absolute()) if name is not None and name.endswith(endings or "") else name
+
+        return dataclasses.replace(
+            self, algo=full(self.algo, ".py"), scenario=full(self.scenario, ".yml", ".yaml"), out=full(self.out),
+            data_root=full(self.data_root), log=tuple(full(name, ".py") for name in self.log),
+        )  # fmt: skip
+
     def to_argv(self) -> list[str]:
         """Return the words after `fmtlbench run` that ask for the same."""
         words = []

@@ -17,59 +17,37 @@ from .plan import PlannedRun
 
 WRONG_USAGE = 2  # exit code: trying again would not help
 _SET_PARENT_DEATH_SIGNAL = 1  # prctl's PR_SET_PDEATHSIG
-_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+# Looked up here and not after a fork, where another thread of this process might have held the linker's lock.
+_PRCTL = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
 
 def run_command(run: PlannedRun) -> list[str]:
-    """The command line that does `run`, which a person could type as well."""
-    return [sys.executable, "-m", "fmtlbench", "run", *run.request.to_argv(), "--format", "json"]
+    """The command line that does `run`, which a person could type as well, in any folder."""
+    return [sys.executable, "-m", "fmtlbench", "run", *run.request.anywhere().to_argv(), "--format", "json"]
 
 
-class Child:
-    """A started process. Its stderr goes straight to the log, which is read as it grows.
+class Followed:
+    """What the loop sees of a run's process, wherever that is."""
 
-    `lock` is a file that it inherits and keeps open, so that a lock on it lasts as long as the process.
-    """
+    waiting = False  # for a place to run in
+    lost = False  # with what it ran in; nobody knows how it ended
 
-    def __init__(self, command: Sequence[str], log: Path, environment: dict[str, str], lock: int) -> None:
+    def __init__(self, log: Path) -> None:
         self.log, self.round, self.rounds, self.eta = log, 0, None, None
         self.last_words = ""  # what it said last that is no progress: its error
         self.interrupted = False
-        log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("ab") as stream:
-            stream.write(f"$ {shlex.join(command)}\n".encode())
-            stream.flush()
-            self._read_to, self._rest = stream.tell(), b""
-            # In a session of its own: Ctrl-C on the terminal reaches the bench only, which passes it on once.
-            self.process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stream, env=environment,
-                start_new_session=True, preexec_fn=_prepare(os.getpid()) if os.name == "posix" else None,
-                pass_fds=(lock,) if os.name == "posix" else (),
-            )  # fmt: skip
 
     def poll(self) -> int | None:
-        """Its exit code if it has ended; what it has told since the last time is taken in."""
-        code = self.process.poll()
-        self._follow()
-        if code is not None:
-            self._take(self._rest.decode(errors="replace").strip())  # a last line without its end
-            self._rest = b""
-            self._signal_group(signal.SIGTERM)  # processes that a killed one left behind
-        return code
+        """Return its exit code if it has ended; take in what it has told since the last time."""
+        raise NotImplementedError
 
     def interrupt(self) -> None:
         """Ask it, once, to stop: the last complete round stays."""
-        if not self.interrupted:
-            self.interrupted = True
-            with contextlib.suppress(ProcessLookupError):
-                self.process.send_signal(signal.SIGINT if os.name == "posix" else signal.SIGTERM)
+        raise NotImplementedError
 
     def kill(self) -> None:
-        self.interrupted = True
-        if os.name == "posix":
-            self._signal_group(signal.SIGKILL)
-        else:
-            self.process.kill()
+        """End it at once."""
+        raise NotImplementedError
 
     def ending(self, code: int) -> str:
         """Why it ended, in one line."""
@@ -81,6 +59,49 @@ class Child:
             hint = " (out of memory?)" if name == "SIGKILL" else ""
             return f"killed by {name}{hint}" + (f"; last words: {self.last_words}" if self.last_words else "")
         return self.last_words or f"exit code {code}, without a word"
+
+
+class Child(Followed):
+    """A started process. Its stderr goes straight to the log, which is read as it grows.
+
+    `lock` is a file that it inherits and keeps open, so that a lock on it lasts as long as the process.
+    """
+
+    def __init__(self, command: Sequence[str], log: Path, environment: dict[str, str], lock: int | None = None) -> None:
+        super().__init__(log)
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as stream:
+            stream.write(f"$ {shlex.join(command)}\n".encode())
+            stream.flush()
+            self._read_to, self._rest = stream.tell(), b""
+            # In a session of its own: Ctrl-C on the terminal reaches the bench only, which passes it on once.
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stream, env=environment,
+                start_new_session=True, preexec_fn=_prepare(os.getpid()) if os.name == "posix" else None,
+                pass_fds=(lock,) if os.name == "posix" and lock is not None else (),
+            )  # fmt: skip
+
+    def poll(self) -> int | None:
+        code = self.process.poll()
+        self._follow()
+        if code is not None:
+            self._take(self._rest.decode(errors="replace").strip())  # a last line without its end
+            self._rest = b""
+            self._signal_group(signal.SIGTERM)  # processes that a killed one left behind
+        return code
+
+    def interrupt(self) -> None:
+        if not self.interrupted:
+            self.interrupted = True
+            with contextlib.suppress(ProcessLookupError):
+                self.process.send_signal(signal.SIGINT if os.name == "posix" else signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.interrupted = True
+        if os.name == "posix":
+            self._signal_group(signal.SIGKILL)
+        else:
+            self.process.kill()
 
     def _signal_group(self, number: int) -> None:
         if os.name == "posix":
@@ -113,9 +134,11 @@ def _prepare(parent: int) -> Callable[[], None]:
     """What the new process does before it becomes the run."""
 
     def prepare() -> None:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background jobs ignore it, and so would their children
-        if _LIBC is not None:  # Linux: if this process is killed, the run is interrupted
-            _LIBC.prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGINT)
+        # A shell's background jobs ignore it and Ray's processes block it, and so would their children.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        if _PRCTL is not None:  # Linux: if this process is killed, the run is interrupted
+            _PRCTL(_SET_PARENT_DEATH_SIGNAL, signal.SIGINT)
             if os.getppid() != parent:  # killed already
                 os._exit(1)
 

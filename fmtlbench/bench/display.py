@@ -18,6 +18,8 @@ class Display:
 
     def planned(self, plan: Plan, message: str) -> None: ...
 
+    def queued(self, run: PlannedRun, attempt: int) -> None: ...
+
     def started(self, run: PlannedRun, attempt: int) -> None: ...
 
     def retrying(self, record: Record) -> None: ...
@@ -41,6 +43,9 @@ class Lines(JsonLines, Display):
     def planned(self, plan, message):
         table = plan.table(lambda run: run.state)
         self._write(event="plan", message=message, counts=plan.counts(), table=table)
+
+    def queued(self, run, attempt):
+        self._tell("queued", run, attempt=attempt)
 
     def started(self, run, attempt):
         self.told[run] = 0
@@ -96,8 +101,10 @@ class Live(Display):
         self.console.print(table)
         self._say(message, "bold")
 
-    def started(self, run, attempt):
+    def queued(self, run, attempt):
         self.live.start()
+
+    started = queued
 
     def retrying(self, record):
         self._say(f"again later: {record.run.name}: {record.error}", "yellow")
@@ -141,7 +148,8 @@ class Live(Display):
         grid = Table.grid(padding=(0, 2))
         for working in workers.working:
             child = working.child
-            rounds = f"round {child.round}/{child.rounds}" if child.rounds else "starting"
+            rounds = "waiting for a place" if child.waiting else "starting"
+            rounds = f"round {child.round}/{child.rounds}" if child.rounds else rounds
             eta = f"{duration(child.eta)} left" if child.eta is not None else ""
             bar = ProgressBar(total=child.rounds or 1, completed=child.round, width=20)
             grid.add_row(Text(working.run.name), bar, rounds, eta)

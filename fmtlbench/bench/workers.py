@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 import time
@@ -10,12 +9,15 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
 
 from .absent import note_failed, note_finished
-from .child import WRONG_USAGE, Child
+from .child import WRONG_USAGE, Followed
 from .claims import Claim, claim, worked_on
 from .display import Display
 from .estimate import Pace
+from .here import Here
 from .plan import Plan, PlannedRun
 
 PAUSE = 0.1  # seconds between two looks at the running processes
@@ -56,9 +58,17 @@ class Outcome:
 @dataclass
 class _Working:
     run: PlannedRun
-    child: Child
+    child: Followed
     claim: Claim
     began: float = field(default_factory=time.monotonic)
+    told: bool = False  # the display knows that it has started
+
+
+class Hosts(Protocol):
+    """Where processes are: on this machine (here.py) or on those of a cluster (ray_jobs.py)."""
+
+    def start(self, run: PlannedRun, command: list[str], log: Path, lock: int) -> Followed:
+        """Start `command`, which does `run`; an OSError says that it cannot be."""
 
 
 class Workers:
@@ -72,14 +82,16 @@ class Workers:
         jobs: Runs at a time.
         retries: How often a run that failed is tried again, after the others.
         budget: Seconds after which nothing new is started and what runs is interrupted.
+        hosts: Where the processes are; by default on this machine.
     """
 
     def __init__(
         self, plan: Plan, command: Callable[[PlannedRun], list[str]], display: Display, pace: Pace, jobs: int = 1,
-        retries: int = 1, budget: float | None = None,
+        retries: int = 1, budget: float | None = None, hosts: Hosts | None = None,
     ) -> None:  # fmt: skip
         self.plan, self.command, self.display, self.pace = plan, command, display, pace
         self.jobs, self.retries, self.budget = jobs, retries, budget
+        self.hosts = Here(jobs) if hosts is None else hosts
         self.queue = deque(plan.missing())
         self.elsewhere: list[PlannedRun] = []
         self.open_elsewhere: set[PlannedRun] = set()  # by a process that knows no claims
@@ -183,29 +195,32 @@ class Workers:
         log = self.bench / "logs" / run.config.folder().with_name(f"{run.config.folder().name}.log")
         record.log = str(log)
         try:
-            child = Child(self.command(run), log, self._environment(run), taken.fileno())
+            child = self.hosts.start(run, self.command(run), log, taken.fileno())
         except OSError as error:  # no memory, no file handles
             taken.release()
             self._fail(run, f"could not be started: {error}", again=True)
             return
         self.working.append(_Working(run, child, taken))
-        self.display.started(run, record.attempts)
+        if child.waiting:
+            self.display.queued(run, record.attempts)
+        self._tell_started(self.working[-1])
 
-    def _environment(self, run: PlannedRun) -> dict[str, str]:
-        """Runs side by side share the cores, unless their config or the user says how many threads they have."""
-        environment = dict(os.environ)
-        if self.jobs > 1 and run.config.train.threads is None:
-            environment.setdefault("OMP_NUM_THREADS", str(max(1, cores() // self.jobs)))
-        return environment
+    def _tell_started(self, working: _Working) -> None:
+        """Say it once, when the process has found its place; time counts from then."""
+        if not working.told and not working.child.waiting:
+            working.told, working.began = True, time.monotonic()
+            self.display.started(working.run, self.outcome.records[working.run].attempts)
 
     # -- ending ------------------------------------------------------------------------------------------------------
 
     def _reap(self) -> None:
         for working in list(self.working):
             code = working.child.poll()
+            self._tell_started(working)
             if code is not None:
                 self.working.remove(working)
-                self.outcome.records[working.run].seconds += time.monotonic() - working.began
+                if working.told:
+                    self.outcome.records[working.run].seconds += time.monotonic() - working.began
                 try:
                     self._ended(working, code)
                 finally:
@@ -218,6 +233,9 @@ class Workers:
             self._settle(run, "ran")
         elif child.interrupted:
             self.queue.append(run)
+        elif child.lost:  # what is left of it may still be at work: whoever tries again waits for that
+            self.open_elsewhere.add(run)
+            self._fail(run, child.ending(code), again=True)
         elif code == 0:
             self._fail(run, f"ended without a result in {run.store.folder}", again=True)
         elif worked_on(run.store.folder):  # not this run's fault
@@ -259,8 +277,3 @@ class Workers:
         if any(seconds is None for seconds in each):
             return None
         return max(sum(each) / self.jobs, max(each, default=0.0))
-
-
-def cores() -> int:
-    """That this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

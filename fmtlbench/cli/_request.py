@@ -28,6 +28,13 @@ def add_circumstances(parser: argparse.ArgumentParser, out: str = "runs") -> Non
     )  # fmt: skip
 
 
+def add_ray_address(parser: argparse.ArgumentParser) -> None:
+    """Add the flag that says which cluster."""
+    parser.add_argument(
+        "--ray-address", metavar="HOST:PORT", help="of a running cluster (or auto); default: one of this machine"
+    )
+
+
 def request_template(args: argparse.Namespace) -> RunRequest:
     """Make a request that says where and how, of no method and scenario yet; who is to listen must be there."""
     from ..listeners import find_listeners

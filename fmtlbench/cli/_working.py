@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
+import shlex
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
+from ._request import add_ray_address
+
 if TYPE_CHECKING:
+    from ..bench.device import Device
     from ..bench.estimate import Estimate, Pace
     from ..bench.plan import Plan
-    from ..bench.workers import Outcome
+    from ..bench.workers import Hosts, Outcome
 
 
 def add_effort(parser: argparse.ArgumentParser) -> None:
@@ -18,18 +24,58 @@ def add_effort(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=int, default=1, help="runs at the same time; default: 1")
     parser.add_argument("--budget", help="start nothing after this time and stop what runs, e.g. 2h, 90m, 1h30m")
     parser.add_argument("--retries", type=int, default=1, help="how often a failed run is tried again; default: 1")
+    parser.add_argument(
+        "--executor", choices=("processes", "ray"), default="processes",
+        help="where runs are: processes of this machine, or of the machines of a Ray cluster; default: processes",
+    )  # fmt: skip
+    add_ray_address(parser)
+    parser.add_argument("--cpus-per-job", type=float, metavar="N", help="that a run needs of the cluster; default: 1")
+    parser.add_argument(
+        "--gpus-per-job", type=float, metavar="N", help="likewise with --device cuda; 0.5: two share one; default: 1"
+    )
     parser.add_argument("--dry-run", action="store_true", help="show the plan and the estimate; touch nothing")
 
 
 def check_effort(args: argparse.Namespace) -> float | None:
-    """Check --jobs and --retries; return the budget in seconds, None without one."""
+    """Check how much is done at a time and where; return the budget in seconds, None without one."""
     from ..bench.durations import parse_duration
     from ..errors import UsageError
 
     for flag, value, least in (("--jobs", args.jobs, 1), ("--retries", args.retries, 0)):
         if value < least:
             raise UsageError(f"{flag} {value}: expected a whole number, {least} or more")
+    _check_places(args)
     return None if args.budget is None else parse_duration(args.budget, "--budget")
+
+
+def _check_places(args: argparse.Namespace) -> None:
+    from ..api import check_ray_device
+    from ..errors import UsageError
+
+    for flag, value in (
+        ("--ray-address", args.ray_address), ("--cpus-per-job", args.cpus_per_job),
+        ("--gpus-per-job", args.gpus_per_job),
+    ):  # fmt: skip
+        if value is not None and args.executor != "ray":
+            raise UsageError(f"{flag} {value}: is for --executor ray; this command has --executor {args.executor}")
+    if args.cpus_per_job is not None and not 0 < args.cpus_per_job < math.inf:
+        raise UsageError(f"--cpus-per-job {args.cpus_per_job:g}: expected a number above 0")
+    if args.gpus_per_job is not None and not 0 < args.gpus_per_job <= 1:
+        raise UsageError(f"--gpus-per-job {args.gpus_per_job:g}: expected a number above 0, at most 1: a run uses one")
+    if args.executor == "ray":
+        check_ray_device(args.device)
+
+
+def device_of(args: argparse.Namespace) -> Device:
+    """Find the device of the runs; where they will be on other machines, this one need not have it."""
+    from ..bench.device import find_device
+    from ..errors import UsageError
+
+    listed = args.dry_run and args.format == "sh"
+    device = find_device(args.device, here=args.executor == "processes" and not listed)
+    if args.gpus_per_job is not None and device.kind != "cuda":
+        raise UsageError(f"--gpus-per-job {args.gpus_per_job:g}: the runs are on the {device.kind}; --device cuda?")
+    return device
 
 
 def check_data_root(plan: Plan, args: argparse.Namespace) -> None:
@@ -40,23 +86,39 @@ def check_data_root(plan: Plan, args: argparse.Namespace) -> None:
         raise UsageError(f"--data-root {args.data_root}: every run uses the embedded data; --set data.source=real?")
 
 
-def carry_out(plan: Plan, args: argparse.Namespace, budget: float | None) -> Outcome:
-    """Do what the plan misses, telling on stderr what happens."""
+def carry_out(plan: Plan, args: argparse.Namespace, budget: float | None, device: Device) -> Outcome:
+    """Do what the plan misses on the device that was found, telling on stderr what happens."""
     from ..bench.absent import note_plan
     from ..bench.child import run_command
     from ..bench.workers import Workers
 
     pace = _learnt(plan)
     display = _display()
-    display.planned(plan, _plan_line(plan, pace.total(plan.missing(), args.jobs)))
-    for refusal in plan.refusals:
-        display.note(f"refused: {refusal.reason}")
-    note_plan(plan)
-    return Workers(plan, run_command, display, pace, args.jobs, args.retries, budget).work()
+    with _hosts(plan, args, device) as hosts:
+        display.planned(plan, _plan_line(plan, pace.total(plan.missing(), args.jobs)))
+        for refusal in plan.refusals:
+            display.note(f"refused: {refusal.reason}")
+        note_plan(plan)
+        return Workers(plan, run_command, display, pace, args.jobs, args.retries, budget, hosts).work()
+
+
+def _hosts(plan: Plan, args: argparse.Namespace, device: Device) -> AbstractContextManager[Hosts]:
+    """Where the runs will be; a cluster that cannot be had is an error before anything is written."""
+    if args.executor == "ray" and plan.missing():
+        from ..bench.ray_jobs import ray_jobs
+
+        gpus = (args.gpus_per_job or 1.0) if device.kind == "cuda" else 0.0
+        return ray_jobs(args.ray_address, plan.out, args.cpus_per_job or 1.0, gpus)
+    from ..bench.here import Here
+
+    return nullcontext(Here(args.jobs, device.names()))
 
 
 def print_plan(plan: Plan, jobs: int, style: str) -> None:
-    """Show the plan and the estimate, as a table or as JSON."""
+    """Show the plan and the estimate, as a table or as JSON; or what is missing, as commands."""
+    if style == "sh":
+        print(shell_list(plan), end="")
+        return
     estimate = _learnt(plan).total(plan.missing(), jobs)
     if style == "json":
         runs = [{**identity(run), "state": run.state, "rounds_done": run.rounds_done} for run in plan.runs]
@@ -69,6 +131,24 @@ def print_plan(plan: Plan, jobs: int, style: str) -> None:
     for refusal in plan.refusals:
         print(f"refused: {refusal.reason}")
     print(_plan_line(plan, estimate))
+
+
+def shell_list(plan: Plan) -> str:
+    """Write one command per missing run, each on a line of its own, for a shell or a scheduler."""
+    from ..errors import UsageError, one_line
+
+    missing = plan.missing()
+    head = [
+        "#!/bin/sh",
+        f"# {len(missing)} of {len(plan.runs)} runs are missing in {plan.out.absolute()}: one command per line, in any",
+        "# order or at the same time. Pairs that are refused are left out. A finished run is not repeated.",
+    ]
+    head += [f"# refused: {refusal.reason}" for refusal in plan.refusals]
+    commands = [shlex.join(["fmtlbench", "run", *run.request.anywhere().to_argv()]) for run in missing]
+    for command in commands:
+        if "\n" in command or "\r" in command:
+            raise UsageError(f"--format sh: a name holds a line break, expected one line per run: {one_line(command)}")
+    return "".join(f"{line}\n" for line in (*map(one_line, head), *commands))
 
 
 def print_json(record: dict[str, Any], plan: Plan) -> None:

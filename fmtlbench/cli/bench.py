@@ -11,6 +11,7 @@ from ._working import (
     carry_out,
     check_data_root,
     check_effort,
+    device_of,
     identity,
     print_json,
     print_plan,
@@ -58,18 +59,23 @@ def add(verbs) -> None:
     )
     add_effort(parser)
     add_circumstances(parser)
-    parser.add_argument("--format", choices=("table", "json"), default="table", help="of the result; default: table")
+    parser.add_argument(
+        "--format", choices=("table", "json", "sh"), default="table",
+        help="of the result; sh, with --dry-run: one command per missing run, for a scheduler; default: table",
+    )  # fmt: skip
     parser.set_defaults(func=main)
 
 
 def main(args: argparse.Namespace) -> int:
-    from ..bench.device import device_kind
     from ..bench.grid import Flags, read_grid
     from ..bench.plan import make_plan
     from ..config import parse_overrides
     from ..cost.energy import choose_energy
+    from ..errors import UsageError
     from ..files import check_folder
 
+    if args.format == "sh" and not args.dry_run:
+        raise UsageError("--format sh: lists what is missing; give --dry-run too, or --format table or json")
     check_folder(args.out, "--out")
     budget = check_effort(args)
     flags = Flags(
@@ -77,12 +83,13 @@ def main(args: argparse.Namespace) -> int:
     )  # fmt: skip
     grid = read_grid(args.grid, flags)
     choose_energy(args.energy, args.country, args.region)  # a wrong country is told before anything runs
-    plan = make_plan(grid, request_template(args), device_kind(args.device), with_local=not args.no_local)
+    device = device_of(args)
+    plan = make_plan(grid, request_template(args), device.kind, with_local=not args.no_local)
     check_data_root(plan, args)
     if args.dry_run:
         print_plan(plan, args.jobs, args.format)
         return 0
-    outcome = carry_out(plan, args, budget)
+    outcome = carry_out(plan, args, budget, device)
     _print_outcome(outcome, args.format)
     return 0 if outcome.complete else 1
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..errors import FmtlbenchError, UsageError, unknown
 from ._report import STYLES, add_format, emit, write
 from ._request import add_circumstances, request_template
-from ._working import add_effort, carry_out, check_data_root, check_effort, print_plan
+from ._working import add_effort, carry_out, check_data_root, check_effort, device_of, print_plan
 
 if TYPE_CHECKING:
     from ..bench.grid import Variant
@@ -61,7 +61,6 @@ def add(verbs) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from ..bench.device import device_kind
     from ..bench.probes import choose_probes, plan_probes
     from ..config import parse_overrides
     from ..cost.energy import choose_energy
@@ -74,17 +73,17 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError("--standalone belongs to --format latex")
     check_folder(args.out, "--out")
     choose_energy(args.energy, args.country, args.region)  # a wrong country is told before anything runs
-    budget = check_effort(args)
+    budget, device = check_effort(args), device_of(args)
     probes = choose_probes(args.probes)
     asked, parts, plan = plan_probes(
         args.algos, probes, args.seeds, args.preset, parse_overrides(args.assignments), request_template(args),
-        device_kind(args.device),
+        device.kind,
     )  # fmt: skip
     check_data_root(plan, args)
     if args.dry_run:
         print_plan(plan, args.jobs, "table")
         return 0
-    outcome = carry_out(plan, args, budget)
+    outcome = carry_out(plan, args, budget, device)
     for record in outcome.records.values():
         if record.outcome == "failed":
             print(f"failed: {record.run.name}: {record.error} (log: {record.log})", file=sys.stderr)

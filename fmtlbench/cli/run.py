@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from ..request import EXECUTORS
-from ._request import add_circumstances, request_from
+from ._request import add_circumstances, add_ray_address, request_from
 
 EXAMPLES = """examples:
   fmtlbench run --algo fedhca2 --scenario st_mt_1
@@ -43,9 +43,7 @@ def add(verbs) -> None:
         "--executor", choices=EXECUTORS, default="serial",
         help="where clients live: all in this process, or in those of a Ray cluster; default: serial",
     )  # fmt: skip
-    parser.add_argument(
-        "--ray-address", metavar="HOST:PORT", help="of a running cluster (or auto); default: one of this machine"
-    )
+    add_ray_address(parser)
     parser.add_argument(
         "--format", choices=("auto", "table", "tsv", "json"), default="auto",
         help="how to print the result; auto: table on a terminal, tab-separated elsewhere",

@@ -201,6 +201,10 @@ def gpus_of(device: Any, environment: Mapping[str, str] = os.environ) -> list[st
     """What a torch device is called outside this process: CUDA_VISIBLE_DEVICES renumbers them."""
     if device.type != "cuda":
         return []
+    return [gpu_name(device.index or 0, environment)]
+
+
+def gpu_name(index: int, environment: Mapping[str, str] = os.environ) -> str:
+    """What the GPU that torch numbers `index` is called outside this process: a number or a UUID."""
     visible = [name.strip() for name in environment.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
-    index = device.index or 0
-    return [visible[index] if index < len(visible) else str(index)]
+    return visible[index] if index < len(visible) else str(index)

@@ -19,7 +19,7 @@ from ..cost.processes import ProcessUse
 from ..cost.tracker import PARTS, Tracker, gpus_of
 from ..errors import FmtlbenchError, UsageError, one_line
 from ..hooks import describe
-from ..runs.session import versions
+from ..ray_cluster import check_versions, read_token
 from .client import Client
 from .factory import ClientFactory
 from .messages import ClientFacts, Message
@@ -63,14 +63,7 @@ class Worker:
         return self._guarded(self._open)
 
     def _open(self) -> None:
-        mine, theirs = versions(), self.home.versions
-        if different := [
-            f"{name} {mine.get(name)} for {theirs[name]}" for name in theirs if mine.get(name) != theirs[name]
-        ]:
-            raise UsageError(
-                f"a machine of the cluster has {', '.join(different)} that the server has; numbers would not be the "
-                "same: install the same versions everywhere"
-            )
+        check_versions(self.home.versions)
         file = self.factory.config.algorithm.file
         if file is not None and not Path(file).is_file():
             raise UsageError(
@@ -105,10 +98,7 @@ class Worker:
 
     def read_token(self, file: str) -> str | None:
         """Return what a file says, if this process sees it."""
-        try:
-            return Path(file).read_text(encoding="utf-8")
-        except OSError:
-            return None
+        return read_token(file)
 
     def use(self) -> ProcessUse:
         """Tell what this process has used."""

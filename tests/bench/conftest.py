@@ -53,6 +53,10 @@ class Bench:
         text = self.started.read_text() if self.started.exists() else ""
         return [tuple(line.split()[1:3]) for line in text.splitlines()]
 
+    def gpus(self):
+        """CUDA_VISIBLE_DEVICES of every start."""
+        return [line.split()[4] for line in self.started.read_text().splitlines()]
+
     def pids(self):
         return [int(line.split()[0]) for line in self.started.read_text().splitlines()]
 

@@ -45,8 +45,9 @@ def train(folder, rounds=ROUNDS):
 def main(mode, folder, starts):
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
+    given = [os.environ.get(name, "-") for name in ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")]
     with Path(starts).open("a") as file:
-        file.write(f"{os.getpid()} {folder.parent.name} {folder.name} {os.environ.get('OMP_NUM_THREADS', '-')}\n")
+        file.write(" ".join([str(os.getpid()), folder.parent.name, folder.name, *given]) + "\n")
     before = (folder / "started").exists()
     (folder / "started").touch()
     if mode == "fail" or (mode == "fail_once" and not before):

@@ -131,6 +131,23 @@ def test_a_grid_file_from_the_command_line(command, tmp_path):
         (["--algos", "fedavg", "--seeds", "3-1"], "--seeds: '3-1'"),
         (["--algos", "fedavg", "--set", "train.lr"], "--set train.lr: expected key=value"),
         (["--algos", "fedavg", "--device", "gpu"], "--device gpu: expected auto, cpu, cuda"),
+        (["--algos", "fedavg", "--format", "sh"], "--format sh: lists what is missing; give --dry-run too"),
+        (["--algos", "fedavg", "--ray-address", "auto"], "--ray-address auto: is for --executor ray"),
+        (["--algos", "fedavg", "--gpus-per-job", "1"], "--gpus-per-job 1.0: is for --executor ray"),
+        (["--algos", "fedavg", "--executor", "ray", "--gpus-per-job", "0.5"], "the runs are on the cpu; --device cuda"),
+        (
+            ["--algos", "fedavg", "--executor", "ray", "--gpus-per-job", "2"],
+            "--gpus-per-job 2: expected a number above",
+        ),
+        (
+            ["--algos", "fedavg", "--executor", "ray", "--cpus-per-job", "0"],
+            "--cpus-per-job 0: expected a number above",
+        ),
+        (
+            ["--algos", "fedavg", "--executor", "ray", "--device", "cuda:1"],
+            "the cluster chooses the card; --device cuda",
+        ),
+        (["--algos", "fedavg", "--executor", "ray", "--ray-address", "x"], "--ray-address x: expected host:port"),
         (["--algos", "fedavg", "--data-root", "x"], "--data-root x: every run uses the embedded data"),
         (["nowhere.yml"], "nowhere.yml: No such file"),
         ([], "which algorithms?"),
@@ -199,7 +216,7 @@ def test_auto_is_the_cpu_without_asking_where_no_gpu_can_be(monkeypatch):
     monkeypatch.setattr(device.sys, "platform", "linux")
     monkeypatch.setattr(device, "GPU_FILES", ("/nowhere",))
     monkeypatch.setattr(device.subprocess, "run", lambda *_, **__: pytest.fail("asked"))
-    assert device.device_kind("auto") == device.device_kind("cpu") == "cpu"
+    assert device.find_device("auto") == device.find_device("cpu") == device.Device("cpu")
 
 
 def test_a_possible_gpu_is_asked_for_in_another_process(monkeypatch):
@@ -209,11 +226,89 @@ def test_a_possible_gpu_is_asked_for_in_another_process(monkeypatch):
         return lambda *_, **__: subprocess.CompletedProcess([], code, out, err)
 
     monkeypatch.setattr(device, "GPU_FILES", ("/",))
-    monkeypatch.setattr(device.subprocess, "run", answer(0, "cuda\n", "a warning"))
-    assert device.device_kind("auto") == device.device_kind("cuda:1") == "cuda"
+    monkeypatch.setattr(device.subprocess, "run", answer(0, "cuda 2\n", "a warning"))
+    assert device.find_device("auto") == device.find_device("cuda") == device.Device("cuda", 2)
+    assert device.find_device("cuda:1") == device.Device("cuda", 0)  # the user chose: nothing is spread
     monkeypatch.setattr(device.subprocess, "run", answer(1, "", "--device cuda: 0 CUDA devices here\n"))
     with pytest.raises(FmtlbenchError, match=r"^--device cuda: 0 CUDA devices here$"):
-        device.device_kind("cuda")
+        device.find_device("cuda")
+    assert device.find_device("cuda", here=False) == device.Device("cuda")  # other machines may have one
+
+
+def test_the_probe_tells_kind_and_count(monkeypatch):
+    """The real process, on a machine with or without GPUs."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setattr(device, "GPU_FILES", ("/",))
+    assert device.find_device("auto") == device.Device("cpu", 0)
+
+
+@pytest.mark.parametrize(
+    ("visible", "names"),
+    [(None, ["0", "1"]), ("3,1", ["3", "1"]), ("GPU-8f, MIG-2a,GPU-77", ["GPU-8f", "MIG-2a"])],
+)
+def test_visible_gpus_keep_the_names_that_the_user_gave_them(monkeypatch, visible, names):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert device.Device("cuda", 2).names() == names
+
+
+@pytest.mark.parametrize(("flags", "gpus"), [((), {"3", "1"}), (("--device", "cpu"), {"3,1"})])
+def test_jobs_of_the_command_are_spread_over_the_visible_gpus(bench, command, monkeypatch, flags, gpus):
+    """A count of GPUs as the probe would tell it; the imitated runs say what they were given."""
+    found = subprocess.CompletedProcess([], 0, "cuda 2\n", "")
+    monkeypatch.setattr(device.subprocess, "run", lambda *_, **__: found)
+    monkeypatch.setattr(device, "GPU_FILES", ("/",))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,1")
+    code, _, err = command("--algos", "fedavg,fedper", "--jobs", "2", "--device", "auto", *flags)
+    assert code == 0, err
+    assert set(bench.gpus()) == gpus
+
+
+def shell_lines(text):
+    """The commands of `--format sh`, after bash has looked at the whole."""
+    checked = subprocess.run(["bash", "-n"], input=text, text=True, capture_output=True)
+    assert (checked.returncode, checked.stderr) == (0, "")
+    return [line for line in text.splitlines() if not line.startswith("#")]
+
+
+def test_missing_runs_as_commands_that_work_from_anywhere(bench, command, tmp_path, monkeypatch, tiny_flags):
+    """One of them for real: the next list has one less."""
+    monkeypatch.chdir(tmp_path)
+    Path("it's mine.py").write_text(
+        "from fmtlbench.algorithms import ALGORITHMS\nfrom fmtlbench.algorithms.fedavg import FedAvg\n\n\n"
+        '@ALGORITHMS.register("mine")\nclass Mine(FedAvg):\n    title, paper = "Mine", "none"\n'
+    )
+    words = ("--algos", "it's mine.py,fedavg", "--seeds", "0-1", "--no-energy", *tiny_flags)
+    listing = ("--dry-run", "--format", "sh")
+    code, out, err = command(*words, *listing, out="some runs", imitate=False)
+    lines = shell_lines(out)
+    assert (code, err) == (0, "") and len(lines) == 6 and "# 6 of 6 runs are missing" in out
+    assert all(line.startswith("fmtlbench run --algo ") for line in lines) and not Path("some runs").exists()
+    assert command(*words, *listing, out="some runs", imitate=False)[1] == out
+    (mine,) = [line for line in lines if "mine.py" in line and "--seed 1" in line]
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    typed = mine.replace("fmtlbench", f"{sys.executable} -m fmtlbench", 1)
+    done = subprocess.run(["bash", "-c", typed], cwd=elsewhere, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    left = shell_lines(command(*words, *listing, out="some runs", imitate=False)[1])
+    assert left == [line for line in lines if line != mine] and not list(elsewhere.iterdir())
+
+
+def test_a_list_of_commands_tells_refusals_in_comments_and_may_be_empty(bench, command):
+    refusing = ("--algos", "fedavg,local", "--set", "federation.participation=0.5")
+    _, out, _ = command(*refusing, "--dry-run", "--format", "sh")
+    assert len(shell_lines(out)) == 1 and "\n# refused: local on duo: " in out
+    assert command(*refusing)[0] == 0
+    code, out, _ = command(*refusing, "--dry-run", "--format", "sh")
+    assert code == 0 and shell_lines(out) == [] and "# 0 of 1 runs are missing" in out
+
+
+def test_a_list_of_commands_may_be_for_machines_with_gpus(command):
+    """This one need not have one."""
+    code, out, _ = command("--algos", "fedavg", "--device", "cuda", "--dry-run", "--format", "sh")
+    assert code == 0 and all("--device cuda " in line for line in shell_lines(out))
 
 
 def test_real_runs_are_stopped_resumed_and_end_where_the_plan_looked(bench, monkeypatch):

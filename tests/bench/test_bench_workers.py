@@ -7,11 +7,12 @@ import json
 import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from fake_run import SUMMARY
 
-from fmtlbench.bench import workers
+from fmtlbench.bench import here, workers
 from fmtlbench.bench.claims import claim, worked_on
 from fmtlbench.bench.display import Live
 
@@ -78,7 +79,7 @@ def test_wrong_usage_is_not_tried_again(bench):
 
 
 def test_jobs_run_side_by_side_and_share_the_cores(bench, monkeypatch):
-    monkeypatch.setattr(workers, "cores", lambda: 6)
+    monkeypatch.setattr(here, "cores", lambda: 6)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     most = []
 
@@ -99,6 +100,44 @@ def test_threads_are_left_alone_where_somebody_decided_them(bench, monkeypatch, 
         monkeypatch.setenv("OMP_NUM_THREADS", given)
     bench.work(bench.plan(overrides={"train.threads": threads}), jobs=jobs)
     assert {line.split()[3] for line in bench.started.read_text().splitlines()} == {given or "-"}
+
+
+@pytest.fixture
+def given(bench, monkeypatch):
+    """`given(hosts)`: start a run whose process never is, and return it; `.gpu` is what it was given."""
+
+    class Imitated:
+        def __init__(self, command, log, environment, lock):
+            self.gpu, self.process = environment.get("CUDA_VISIBLE_DEVICES"), SimpleNamespace(returncode=None)
+
+    monkeypatch.setattr(here, "Child", Imitated)
+    run = bench.plan("local").runs[0]
+    return lambda hosts: hosts.start(run, [], Path("log"), 0)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "gpus", "dealt"),
+    [(2, ["0", "1"], "0 1"), (5, ["0", "1"], "0 1 0 1 0"), (3, ["GPU-ab", "7"], "GPU-ab 7 GPU-ab"), (2, "0123", "0 1")],
+)
+def test_jobs_are_spread_over_the_gpus(given, jobs, gpus, dealt):
+    hosts = here.Here(jobs, gpus)
+    assert [given(hosts).gpu for _ in range(jobs)] == dealt.split()
+
+
+def test_the_gpu_with_the_fewest_runs_gets_the_next(given):
+    hosts = here.Here(4, ["0", "1"])
+    first, second, third, fourth = (given(hosts) for _ in range(4))
+    second.process.returncode, fourth.process.returncode = 0, -9
+    assert [given(hosts).gpu for _ in range(2)] == ["1", "1"]
+    first.process.returncode = third.process.returncode = 0
+    assert given(hosts).gpu == "0"
+
+
+@pytest.mark.parametrize(("jobs", "gpus"), [(1, ["0", "1"]), (2, ["0"]), (2, [])])
+def test_gpus_are_left_alone_where_there_is_nothing_to_spread(bench, monkeypatch, jobs, gpus):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5")
+    bench.work(bench.plan(), jobs=jobs, hosts=here.Here(jobs, gpus))
+    assert set(bench.gpus()) == {"5"}
 
 
 def test_budget_stops_so_that_the_next_bench_goes_on(bench):

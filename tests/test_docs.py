@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -78,3 +80,75 @@ def test_links_between_pages_exist():
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / page).read_text()):
             assert ((ROOT / page).parent / target).exists(), f"{page} links to {target}"
+
+
+def sbatch(body: str) -> str:
+    (script,) = [block for block in blocks("docs/cluster.md", "bash") if body in block]
+    return script
+
+
+@pytest.fixture
+def slurm(tmp_path):
+    """`slurm(script, **variables)`: run it with stand-ins for the commands; returns what they were told."""
+    (tmp_path / "fmtlbench/.venv/bin").mkdir(parents=True)
+    (tmp_path / "fmtlbench/.venv/bin/activate").touch()
+    (tmp_path / "bin").mkdir()
+    for name, does in {
+        "scontrol": "printf 'node1\\nnode2\\n'",
+        "srun": 'while [ "${1#--}" != "$1" ]; do shift; done; "$@"',
+        "hostname": "echo 10.0.0.1 fe80::1",
+        "ray": 'printf "%s\\n" "$@"',
+        "fmtlbench": 'printf "%s\\n" "$@"',
+    }.items():
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{does}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+
+    def run(script, **variables):
+        environment = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "HOME": str(tmp_path), **variables}
+        done = subprocess.run(["bash"], input=script, env=environment, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout.splitlines()
+
+    return run
+
+
+@pytest.mark.parametrize("script", blocks("docs/cluster.md", "bash"))
+def test_the_scripts_for_slurm_are_scripts(script):
+    checked = subprocess.run(["bash", "-n"], input=script, capture_output=True, text=True)
+    assert (checked.returncode, checked.stderr) == (0, "")
+    first, *directives = script.splitlines()
+    assert first == "#!/bin/bash" and directives[0].startswith("#SBATCH --job-name=")
+
+
+def test_the_array_does_one_command_of_the_list(slurm, tmp_path):
+    (tmp_path / "runs.sh").write_text(
+        "#!/bin/sh\n# 2 runs\nfmtlbench run --algo local\nfmtlbench run --algo 'my fed'\n"
+    )
+    assert slurm(sbatch("SLURM_ARRAY_TASK_ID"), SLURM_ARRAY_TASK_ID="2") == ["run", "--algo", "my fed"]
+
+
+def test_the_bench_of_a_slurm_job_is_one(slurm, tmp_path):
+    job = {"ID": "123456", "NODELIST": "node[1-2]", "NUM_NODES": "2"}
+    told = slurm(
+        sbatch("symmetric-run"), SLURM_CPUS_PER_TASK="8", **{f"SLURM_JOB_{name}": value for name, value in job.items()}
+    )
+    before, after = told[: told.index("--")], told[told.index("--") + 1 :]
+    assert before == ["symmetric-run", "--address", "10.0.0.1:23456", "--min-nodes", "2", "--num-cpus", "8"]
+    args = build_parser().parse_args(after[1:])
+    assert after[0] == "fmtlbench" and (args.executor, args.ray_address, args.jobs) == ("ray", "10.0.0.1:23456", 16)
+    assert args.out == str(tmp_path / "runs")
+
+
+def test_ray_has_what_the_script_asks_for():
+    symmetric = pytest.importorskip("ray.scripts.symmetric_run", reason="an older Ray, or none")
+    flags = {flag for parameter in symmetric.symmetric_run.params for flag in parameter.opts}
+    assert {"--address", "--min-nodes"} <= flags
+
+
+def test_the_page_about_clusters_names_all_of_rays_options():
+    import dataclasses
+
+    from fmtlbench.ray_cluster import SECTION, RayOptions
+
+    page = (ROOT / "docs/cluster.md").read_text()
+    assert all(f"`{SECTION}{field.name}`" in page for field in dataclasses.fields(RayOptions))

@@ -11,7 +11,7 @@ import secrets
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,7 @@ from .plan import PlannedRun
 
 LOOK = 0.5  # seconds between two questions to an actor
 PATIENCE = 60.0  # seconds in which every machine must say what it sees
+SEEN_LATE = 60.0  # seconds for which network file systems remember that a file was not there
 KILLING = 3.0  # seconds that an actor has to kill its process, before it is ended itself
 # What the user's environment says of runs; the rest is the business of each machine.
 PASSED = (*KERNEL_CHOICES, "OMP_NUM_THREADS", "HF_HUB_OFFLINE", "WANDB_MODE", "WANDB_PROJECT")
@@ -143,7 +144,7 @@ class RayJobs:
         """Ask for a place for a run. The claim's `lock` stays here."""
         actor = self.ray.remote(Keeper).options(**self.options).remote(self.shared)
         begun = actor.start.remote(command[1:], str(log.absolute()), self._environment(run))
-        return RayJob(self.ray, actor, begun, log)
+        return RayJob(self.ray, actor, begun, log, run.finished)
 
     def _environment(self, run: PlannedRun) -> dict[str, str]:
         """What a run's process has beside the environment of its machine."""
@@ -188,17 +189,24 @@ class RayJob(Followed):
 
     waiting = True
 
-    def __init__(self, ray: Any, actor: Any, begun: Any, log: Path) -> None:
+    def __init__(self, ray: Any, actor: Any, begun: Any, log: Path, finished: Callable[[], bool]) -> None:
         super().__init__(log)
-        self.ray, self.actor = ray, actor
+        self.ray, self.actor, self.finished = ray, actor, finished
         self._asked, self._ask_again = begun, 0.0
         self._code: int | None = None
+        self._ended: float | None = None  # when we heard of its good end
         self._lost_how = ""
 
     def poll(self) -> int | None:
-        if self._code is None and self._asked is None and time.monotonic() >= self._ask_again:
+        if self._code is not None:
+            return self._code
+        now = time.monotonic()
+        if self._ended is not None:  # its result is written: this machine may see it later than that one
+            if self.finished() or now - self._ended > SEEN_LATE:
+                self._end(0)
+        elif self._asked is None and now >= self._ask_again:
             self._asked = self.actor.news.remote()
-        if self._code is None and self._asked is not None and self.ray.wait([self._asked], timeout=0)[0]:
+        elif self._asked is not None and self.ray.wait([self._asked], timeout=0)[0]:
             self._hear(self._asked)
         return self._code
 
@@ -212,7 +220,9 @@ class RayJob(Followed):
             return
         self.waiting, self._asked, self._ask_again = False, None, time.monotonic() + LOOK
         self.round, self.rounds, self.eta, self.last_words = news.round, news.rounds, news.eta, news.last_words
-        if news.code is not None:
+        if news.code == 0:
+            self._ended = time.monotonic()
+        elif news.code is not None:
             self._end(news.code)
 
     def interrupt(self) -> None:
@@ -238,7 +248,7 @@ class RayJob(Followed):
 
     def _end(self, code: int) -> None:
         """Give the place back."""
-        self._code, self.waiting = code, False
+        self._code = code
         with contextlib.suppress(Exception):
             self.ray.kill(self.actor, no_restart=True)
 

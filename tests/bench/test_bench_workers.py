@@ -11,8 +11,10 @@ from types import SimpleNamespace
 
 import pytest
 from fake_run import SUMMARY
+from rich.console import Console
 
 from fmtlbench.bench import here, workers
+from fmtlbench.bench.child import Followed
 from fmtlbench.bench.claims import claim, worked_on
 from fmtlbench.bench.display import Live
 
@@ -214,8 +216,6 @@ def test_lines_tell_what_happens(bench):
 
 
 def test_the_live_display_shows_runs_and_failures(bench, monkeypatch):
-    from rich.console import Console
-
     text = io.StringIO()
     live = Live(Console(file=text, force_terminal=True, width=120))
     ticks = []
@@ -235,6 +235,68 @@ def test_the_live_display_shows_runs_and_failures(bench, monkeypatch):
         "round 1/2" in shown and "0 of 2 runs" in shown and "time left unknown" in shown and "duo · local · s0" in shown
     )
     assert "failed: duo · fedavg · s0 (2/2): the disk is on fire" in shown and max(ticks) == 1
+
+
+class Elsewhere:
+    """Hosts without processes: a run waits until it has been looked at `looks` times, and then is done."""
+
+    def __init__(self, looks, lost=False):
+        self.looks, self.lost, self.asked = looks, lost, 0
+
+    def start(self, run, command, log, lock):
+        hosts = self
+        self.asked += 1
+
+        class Far(Followed):
+            waiting, seen = True, 0
+
+            def poll(self):
+                self.seen += 1
+                self.waiting = self.waiting and self.seen < hosts.looks
+                if self.interrupted:
+                    return -2
+                if hosts.lost and self.seen > hosts.looks and hosts.asked == 1:
+                    self.lost = True
+                    return 1
+                if self.seen > hosts.looks:
+                    run.store.folder.mkdir(parents=True, exist_ok=True)
+                    (run.store.folder / "summary.json").write_text(json.dumps(SUMMARY))
+                    return 0
+                return None
+
+            def interrupt(self):
+                self.interrupted = True
+
+        return Far(log)
+
+
+def test_a_run_that_waits_for_its_place_is_queued_and_then_started(bench):
+    text = io.StringIO()
+    live = Live(Console(file=text, force_terminal=True, width=120))
+    plan = bench.plan("fedavg", with_local=False)
+    assert bench.work(plan, hosts=Elsewhere(3)).complete
+    assert [event["event"] for event in bench.events()] == ["queued", "start", "ran"]
+    live.shown = -1e9
+    stopped = bench.work(bench.plan("fedper", with_local=False), display=live, hosts=Elsewhere(1e9), budget=0.8)
+    assert stopped.count("left") == 1 and "waiting for a place" in text.getvalue()
+
+
+def test_a_run_that_never_found_a_place_was_not_started(bench):
+    outcome = bench.work(bench.plan("fedavg", with_local=False), hosts=Elsewhere(1e9), budget=0.3)
+    (record,) = outcome.records.values()
+    assert (record.outcome, record.seconds) == ("left", 0.0)
+    assert [event["event"] for event in bench.events()] == ["queued", "note"]
+
+
+def test_a_lost_run_is_tried_again_even_if_its_folder_is_still_open(bench):
+    """What is left of it may be at work: that is waited for, and the loss counts all the same."""
+    plan = bench.plan("fedavg", with_local=False)
+    (run,) = plan.runs
+    with run.store.opened():
+        first = bench.work(plan, hosts=(hosts := Elsewhere(1, lost=True)), budget=0.6)
+    assert first.records[run].attempts == 1 and first.count("left") == 1 and hosts.asked == 1
+    outcome = bench.work(bench.plan("fedavg", with_local=False), hosts=Elsewhere(1, lost=True))
+    assert [record.attempts for record in outcome.records.values()] == [2] and outcome.complete
 
 
 def test_a_run_that_cannot_be_started_fails_in_one_line(bench, monkeypatch):

@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from fmtlbench import cli
@@ -169,6 +170,32 @@ def test_a_run_that_is_lost_too_often_is_listed(bench):
     (record,) = outcome.records.values()
     assert (record.outcome, record.attempts) == ("failed", 1) and "lost on the cluster" in record.error
     assert "\n" not in record.error
+
+
+def test_a_run_whose_machine_is_lost_is_tried_again_on_another(nodes, bench):
+    """One run on each machine; when one machine is gone, its run waits until the other's place is free."""
+    second = next(node for node in nodes.list_all_nodes() if not node.head)
+    raylet = second.all_processes["raylet"][0].process.pid
+    there, freed = {}, []  # method → whether its run was on the second machine
+
+    def look(loop):
+        numbers = {w.run.label: w.child.actor.whereabouts.remote() for w in loop.working if w.child.round}
+        if not there and len(numbers) == 2:
+            for label, (actor, _) in zip(numbers, ray.get([*numbers.values()])):
+                there[label] = raylet in [process.pid for process in psutil.Process(actor).parents()]
+            nodes.remove_node(second, allow_graceful=False)
+        elif bench.said.events("retry") and not freed:
+            freed.extend(label for label in numbers if not there[label])
+            os.kill(ray.get(numbers[freed[0]])[1], signal.SIGKILL)  # it hangs: so its place becomes free
+
+    try:
+        outcome = bench.work(bench.plan(), look, {"local": "hang_once", "fedavg": "hang_once"}, jobs=2)
+    finally:
+        nodes.add_node(num_cpus=1)
+        nodes.wait_for_nodes(timeout=60)
+    assert outcome.complete and {record.attempts for record in outcome.records.values()} == {2}
+    first, _ = bench.said.events("retry")
+    assert there[first["name"]] and "lost on the cluster: " in first["error"]
 
 
 def test_a_budget_interrupts_runs_and_forgets_what_waits(bench, monkeypatch):

@@ -24,6 +24,8 @@ EXAMPLES = """examples:
   fmtlbench bench --algos all --scenarios st_mt_1 --seeds 0-4 --dry-run
   fmtlbench bench --algos 'fedavg,fedhca2[algo.c=0.2]' --scenarios all --seeds 0-2 --jobs 2 --budget 2h
   fmtlbench bench grid.yml --seeds 0
+  fmtlbench bench grid.yml --dry-run --format sh > runs.sh
+  fmtlbench bench grid.yml --executor ray --ray-address auto --jobs 8
 
 A grid file has the keys algos, scenarios, seeds, preset (or presets), rounds, set, and variants: a list of
 {name: NAME, algo: fedavg, set: {algo.shared: encoder}}. Flags take the place of its entries.

@@ -241,7 +241,8 @@ def test_a_method_that_fails_elsewhere_names_itself(whole, scenario, tmp_path):
         '@ALGORITHMS.register("wrong")\nclass Wrong(FedAvg):\n    title, paper = "Wrong", "none"\n\n'
         "    def local_objective(self, local):\n        return 1 / 0\n"
     )
-    with pytest.raises(FmtlbenchError, match=r"wrong\.local_objective failed: ZeroDivisionError.*client nyud-multi-1, round 1") as caught:
+    expected = r"wrong\.local_objective failed: ZeroDivisionError.*client nyud-multi-1, round 1"
+    with pytest.raises(FmtlbenchError, match=expected) as caught:
         fmtlbench.run(str(method), scenario, out=tmp_path / "runs", executor="ray", rounds=1, **SMALL)
     assert len(str(caught.value).splitlines()) == 1
 

@@ -253,6 +253,11 @@ def test_a_process_that_finds_no_place_is_one_line(whole, scenario, tmp_path):
         fmtlbench.run(PLAIN, scenario, out=tmp_path / "runs", executor="ray", rounds=1, **options)
 
 
+def test_more_processes_than_there_is_room_for_are_refused_at_once(whole, scenario, tmp_path):
+    with pytest.raises(FmtlbenchError, match="3 processes with 1 CPUs each, and the cluster has 2 CPUs"):
+        fmtlbench.run(PLAIN, scenario, out=tmp_path / "runs", executor="ray", **{**SMALL, "ray.workers": 3})
+
+
 def test_a_full_object_store_is_one_line(whole, scenario, tmp_path, monkeypatch):
     def full(*_, **__):
         raise ray.exceptions.ObjectStoreFullError("no room for 1 byte")

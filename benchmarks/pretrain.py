@@ -39,11 +39,12 @@ def rendering(plan: Plan, count: int) -> float:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--backbone", default="swin_nano", help="default: swin_nano")
+    parser.add_argument("--backbone", help="default: the preset's")
     parser.add_argument("--steps", type=int, default=15, help="of the pretraining in a turn; default: 15")
     parser.add_argument("--repeat", type=int, default=4, help="turns; default: 4")
     args = parser.parse_args()
-    config, plan = resolve("local", "st_mt_1"), Plan(args.backbone)
+    config = resolve("local", "st_mt_1")
+    plan = Plan(args.backbone or config.model.backbone)
     torch.set_num_threads(1)
     scenes = open_scenes(dataclasses.replace(plan, scenes=FRACTION_SCENES), Listener())
     track = new_track(plan, scenes)

@@ -71,6 +71,7 @@ def connected(address: str | None = None, object_store_gb: float | None = None) 
         with warnings.catch_warnings():  # Ray's own, of what it will change one day
             warnings.simplefilter("ignore")
             if address is None:
+                os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would tell its makers about this machine
                 ray.init(address="local", include_dashboard=False, **size, **quiet)
             else:
                 ray.init(address=address, **quiet)

@@ -108,23 +108,21 @@ class RayExecutor:
         return party.samples * self.factory.config.train.local_epochs[party.dataset] * (1 + len(party.tasks))
 
     def _room(self, count: int) -> int:
-        """How many processes there shall be."""
-        if self.options.workers is not None:
-            return min(count, self.options.workers)
+        """How many processes there shall be: as many as were asked for, or as many as the cluster has room for."""
         there = self.ray.cluster_resources()
         fits = there.get("CPU", 0) / self.options.cpus_per_client
+        wanted = f"{self.options.cpus_per_client:g} CPUs"
         if self.factory.device == "cuda":
             fits = min(fits, there.get("GPU", 0) / self.options.gpus_per_client)
-        if fits < 1:
-            wanted = f"{self.options.cpus_per_client:g} CPUs"
-            if self.factory.device == "cuda":
-                wanted += f" and {self.options.gpus_per_client:g} GPUs"
+            wanted += f" and {self.options.gpus_per_client:g} GPUs"
+        places = min(count, self.options.workers or max(1, int(fits)))
+        if places > fits + 1e-9:
             has = f"{there.get('CPU', 0):g} CPUs and {there.get('GPU', 0):g} GPUs"
             raise FmtlbenchError(
-                f"--executor ray: a process with clients needs {wanted}, and the cluster has {has}; --set "
-                "ray.cpus_per_client=… and ray.gpus_per_client=… ask for less"
+                f"--executor ray: {places} processes with {wanted} each, and the cluster has {has}; --set "
+                "ray.workers=…, ray.cpus_per_client=… and ray.gpus_per_client=… ask for less"
             )
-        return max(1, min(count, int(fits)))
+        return places
 
     def _new_place(self, members: list[int]) -> Place:
         """Ask for a process; it need not be there yet."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ class WeightsAndBiases(RoundLogger):
 
     def open(self, start, place):
         config = start.config
+        self.hooks = sys.exit, sys.excepthook  # it puts its own in their place and leaves them there
         self.run = self.wandb.init(
             project=os.environ.get("WANDB_PROJECT") or "fmtlbench", dir=str(start.logs), mode=self.mode,
             id=_identity(place / "run-id", config.hash()), resume="allow" if self.mode == "online" else None,
@@ -46,7 +48,10 @@ class WeightsAndBiases(RoundLogger):
     def end(self):
         if self.run is not None:
             run, self.run = self.run, None
-            run.finish(exit_code=self.exit_code)
+            try:
+                run.finish(exit_code=self.exit_code)
+            finally:
+                sys.exit, sys.excepthook = self.hooks
 
 
 def _identity(file: Path, config_hash: str) -> str:

@@ -105,7 +105,7 @@ def test_show_scenario(cli, scenario_file):
     assert code == 0 and len(record["parties"]) == 6
     assert {p["client"]: p["share"] for p in record["parties"]}["pascal-sal"] == "1/5"
     code, out, _ = cli("show", "scenario", scenario_file)
-    assert code == 0 and "nyud-multi\tnyud\tdepth, edge\tall\t400" in out and "judged on: global, personal" in out
+    assert code == 0 and "nyud-multi\tnyud\tdepth, edge\tall\t600" in out and "judged on: global, personal" in out
 
 
 def test_show_algorithm(cli):

@@ -78,9 +78,10 @@ def both(scenario, tmp_path):
     """Run a method serially and on the cluster; returns what the two left."""
 
     def run(algo, **options):
+        here = {key: value for key, value in options.items() if not key.startswith("ray.")}
         made = [
-            fmtlbench.run(algo, scenario, out=tmp_path / executor, executor=executor, rounds=3, **{**SMALL, **extra})
-            for executor, extra in (("serial", options), ("ray", {"ray.patience": 60, **options}))
+            fmtlbench.run(algo, scenario, out=tmp_path / executor, executor=executor, rounds=3, **{**SMALL, **asked})
+            for executor, asked in (("serial", here), ("ray", options))
         ]
         return [(result.folder / "metrics.jsonl").read_bytes() for result in made], made
 
@@ -240,7 +241,8 @@ def test_a_method_that_fails_elsewhere_names_itself(whole, scenario, tmp_path):
         '@ALGORITHMS.register("wrong")\nclass Wrong(FedAvg):\n    title, paper = "Wrong", "none"\n\n'
         "    def local_objective(self, local):\n        return 1 / 0\n"
     )
-    with pytest.raises(FmtlbenchError, match=r"wrong.*local_objective.*round 1.*ZeroDivisionError") as caught:
+    expected = r"wrong\.local_objective failed: ZeroDivisionError.*client nyud-multi-1, round 1"
+    with pytest.raises(FmtlbenchError, match=expected) as caught:
         fmtlbench.run(str(method), scenario, out=tmp_path / "runs", executor="ray", rounds=1, **SMALL)
     assert len(str(caught.value).splitlines()) == 1
 
@@ -249,6 +251,11 @@ def test_a_process_that_finds_no_place_is_one_line(whole, scenario, tmp_path):
     options = {**SMALL, "ray.workers": 1, "ray.memory_gb": 1e6, "ray.patience": 3, "ray.retries": 1}
     with pytest.raises(FmtlbenchError, match=r"no machine of the cluster has room for a process \(.*1000000\.0 GB"):
         fmtlbench.run(PLAIN, scenario, out=tmp_path / "runs", executor="ray", rounds=1, **options)
+
+
+def test_more_processes_than_there_is_room_for_are_refused_at_once(whole, scenario, tmp_path):
+    with pytest.raises(FmtlbenchError, match="3 processes with 1 CPUs each, and the cluster has 2 CPUs"):
+        fmtlbench.run(PLAIN, scenario, out=tmp_path / "runs", executor="ray", **{**SMALL, "ray.workers": 3})
 
 
 def test_a_full_object_store_is_one_line(whole, scenario, tmp_path, monkeypatch):

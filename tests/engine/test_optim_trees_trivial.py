@@ -71,7 +71,7 @@ def test_a_warm_up_by_dataset():
 
 
 @pytest.mark.parametrize(
-    ("preset", "warmup", "per_round"), [("nano", 2, 1), ("paper", 5, 4), ("paper", 5, 1), ("mat-fl", 0, 10)]
+    ("preset", "warmup", "per_round"), [("nano", 3, 1), ("paper", 5, 4), ("paper", 5, 1), ("mat-fl", 0, 10)]
 )
 def test_the_presets_rates_of_all_epochs_are_what_they_were(preset, warmup, per_round):
     """Before a warm-up could be counted in rounds or differ by dataset; to the last bit."""

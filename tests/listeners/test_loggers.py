@@ -152,7 +152,8 @@ def test_wandb_writes_offline_and_has_every_round_once(way, tiny_run, tmp_path, 
     identity = (told.folder / "logs" / "wandb" / "run-id").read_text().strip()
     sessions = [path.name for path in (told.folder / "logs" / "wandb").glob("offline-run-*")]
     assert len(sessions) == (1 if way is asked_for_late else 2)
-    assert all(name.endswith(f"-{identity}") for name in sessions)
+    assert all(f"-{identity}" in name for name in sessions)  # two in one second have a number behind it
+    assert sys.exit.__module__ == "sys"
     assert identity.startswith(told.summary["config_hash"][:8])
 
 

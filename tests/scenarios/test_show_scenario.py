@@ -46,12 +46,12 @@ def test_equal_and_linear_shares_are_counted(show):
     assert column(out, "images") == ["80", "159", "238", "318"]
     assert column(out, "of which held out") == ["8", "16", "24", "32"]
     assert column(show("st_mt_1", "--preset", "paper")[1], "images") == ["1000", "1000", "1000", "999", "999", "795"]
-    assert [p["images"] for p in parties(show, "niid7_ubcdst")] == [100, 100, 100, 100, 1000, 1000]
+    assert [p["images"] for p in parties(show, "niid7_ubcdst")] == [150, 150, 150, 150, 1500, 1500]
 
 
 def test_parameters_are_shown_and_set(show):
     code, out, _ = show("iid1_sdmt", "--set", "scenario.clients=8")
-    assert code == 0 and column(out, "images") == ["50"] * 8
+    assert code == 0 and column(out, "images") == ["75"] * 8
     assert "scenario.clients=8 (default 4): number of clients; the paper has 2, 4, 6 and 8" in out
     record = json.loads(show("iid1_sdmt", "--json", "--set", "scenario.clients=2")[1])
     assert record["parameters"] == {"clients": 2} and record["partition"] == {"kind": "equal", "alpha": None}
@@ -104,7 +104,7 @@ def test_drawn_shares_need_a_seed(show, tmp_path):
 def test_pools_and_people_are_explained(show):
     out = show("niid3_sdht")[1]
     assert "each pool deals all images" in out and column(out, "share")[0] == "1/4 of pool single"
-    assert column(out, "images") == ["100"] * 8
+    assert column(out, "images") == ["150"] * 8
     assert "show people" in show("st_mt_1", "--preset", "paper")[1]
     assert "show people" not in show("st_mt_1")[1] and "show people" not in show("st_nyud", "--preset", "paper")[1]
 
@@ -112,7 +112,7 @@ def test_pools_and_people_are_explained(show):
 @pytest.mark.parametrize(
     ("argv", "part"),
     [
-        (["iid1_sdmt", "--set", "scenario.clients=201"], "201 nyud clients, but only 400 images to share, two each"),
+        (["iid1_sdmt", "--set", "scenario.clients=301"], "301 nyud clients, but only 600 images to share, two each"),
         (["iid1_sdmt", "--set", "scenario.clint=3"], "did you mean 'clients'?"),
         (["iid1_sdmt", "--preset", "nao"], "did you mean 'nano'?"),
         (["iid1_smdt"], "did you mean 'iid1_sdmt'"),

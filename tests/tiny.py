@@ -21,6 +21,15 @@ clients:
   - {dataset: nyud, tasks: [depth, edge], count: 2}
 """
 
+THREE = """\
+description: two alike clients and one of its own kind
+paper: none
+version: 1
+clients:
+  - {dataset: nyud, tasks: [depth, normals], count: 2}
+  - {dataset: pascal, tasks: [human_parts]}
+"""
+
 TINY = {
     "data.train_samples": {"pascal": 16, "nyud": 12},
     "data.test_samples": {"pascal": 4, "nyud": 4},

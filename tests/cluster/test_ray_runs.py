@@ -11,7 +11,7 @@ import threading
 import time
 
 import pytest
-from tiny import TINY
+from tiny import THREE, TINY
 
 import fmtlbench
 from fmtlbench import api
@@ -21,14 +21,6 @@ from fmtlbench.errors import FmtlbenchError, UsageError
 ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.cluster
 
-CLIENTS = """\
-description: two alike clients and one of its own kind
-paper: none
-version: 1
-clients:
-  - {dataset: nyud, tasks: [depth, normals], count: 2}
-  - {dataset: pascal, tasks: [human_parts]}
-"""
 SMALL = {**TINY, "train.local_epochs.nyud": 1, "data.size": {"pascal": [32, 32], "nyud": [32, 32]}}
 
 
@@ -69,7 +61,7 @@ def whole(nodes):
 @pytest.fixture(scope="module")
 def scenario(tmp_path_factory):
     file = tmp_path_factory.mktemp("scenario") / "three.yml"
-    file.write_text(CLIENTS)
+    file.write_text(THREE)
     return str(file)
 
 

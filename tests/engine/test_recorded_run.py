@@ -11,17 +11,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from tiny import TINY
+from tiny import THREE, TINY
 
 RECORDED = Path(__file__).parents[1] / "golden" / "recorded_run"
-SCENARIO = """\
-description: two alike clients and one of its own kind
-paper: none
-version: 1
-clients:
-  - {dataset: nyud, tasks: [depth, normals], count: 2}
-  - {dataset: pascal, tasks: [human_parts]}
-"""
 OPTIONS = {**TINY, "train.local_epochs.nyud": 1, "data.size": {"pascal": [32, 32], "nyud": [32, 32]}}
 # Other kernels round differently, and three rounds of training make that larger.
 NEAR = {"rel": 0.05, "abs": 1e-3}
@@ -32,7 +24,7 @@ def make_run(folder):
     import fmtlbench
 
     file = folder / "recorded.yml"
-    file.write_text(SCENARIO)
+    file.write_text(THREE)
     result = fmtlbench.run("fedhca2", str(file), out=folder / "runs", rounds=3, device="cpu", energy=False, **OPTIONS)
     session = json.loads((result.folder / "manifest.json").read_text())["sessions"][-1]
     numerics = result.summary["numerics"]

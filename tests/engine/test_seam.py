@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 import torch
-from tiny import TINY, make_federation
+from tiny import THREE, TINY, make_federation
 
 from fmtlbench.config import resolve
 from fmtlbench.engine.checkpoint import Checkpoint, save_checkpoint
@@ -15,21 +15,13 @@ from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
 from fmtlbench.engine.messages import Evaluate, Install, Load, Save, Send, Train
 
-CLIENTS = """\
-description: two alike clients and one of its own kind
-paper: none
-version: 1
-clients:
-  - {dataset: nyud, tasks: [depth, normals], count: 2}
-  - {dataset: pascal, tasks: [human_parts]}
-"""
 QUICK = {**TINY, "train.local_epochs.nyud": 1, "data.size": {"pascal": [32, 32], "nyud": [32, 32]}}
 
 
 @pytest.fixture
 def scenario(tmp_path):
     file = tmp_path / "three.yml"
-    file.write_text(CLIENTS)
+    file.write_text(THREE)
     return str(file)
 
 

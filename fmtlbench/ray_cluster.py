@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,7 @@ def connected(address: str | None = None, object_store_gb: float | None = None) 
             warnings.simplefilter("ignore")
             if address is None:
                 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would tell its makers about this machine
+                os.environ.setdefault("RAY_worker_niceness", "0")  # its processes do the work itself
                 ray.init(address="local", include_dashboard=False, **size, **quiet)
             else:
                 ray.init(address=address, **quiet)
@@ -79,7 +81,8 @@ def connected(address: str | None = None, object_store_gb: float | None = None) 
         where = "no cluster could be started here" if address is None else f"--ray-address {address}: no connection"
         raise FmtlbenchError(f"{where}: {type(error).__name__}: {one_line(error)[:300]}") from None
     try:
-        yield ray
+        with redirect_stdout(sys.stderr):  # Ray tells there of lost processes, whatever it is asked to
+            yield ray
     finally:
         ray.shutdown()
 

@@ -37,7 +37,6 @@ def nodes():
     """Two nodes with one CPU each, which are machines of their own to Ray."""
     from ray.cluster_utils import Cluster
 
-    os.environ.setdefault("RAY_worker_niceness", "0")  # else a busy machine leaves them next to nothing
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     cluster.add_node(num_cpus=1)
     ray.init(address=cluster.address, logging_level="ERROR", log_to_driver=False, configure_logging=False)

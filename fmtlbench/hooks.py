@@ -122,9 +122,8 @@ class Hooks:
                     "aggregate", f"returned {short_repr(kind)}, but only {', '.join(rows)} travelled in this round"
                 )
             self._check_tensor("aggregate", kind, values, tuple(rows[kind].after.shape), rows[kind].after.device)
-            good = None if values.is_meta else values.isfinite().all(1)
-            if good is not None and not bool(good.all()):
-                owner = rows[kind].owners[good.tolist().index(False)]
+            if False in (good := _finite_rows(values)):
+                owner = rows[kind].owners[good.index(False)]
                 raise self._wrong(
                     "aggregate", f"returned NaN or infinity for {kind!r}", rnd.parties[owner.client].id, owner.task
                 )
@@ -133,7 +132,7 @@ class Hooks:
     def newcomer_encoder(self, encoders: Tensor) -> Tensor:
         chosen = self._ask("newcomer_encoder", encoders)
         self._check_tensor("newcomer_encoder", "encoder", chosen, tuple(encoders.shape[1:]), encoders.device)
-        if not chosen.is_meta and not bool(chosen.isfinite().all()):
+        if False in _finite_rows(chosen[None]):
             raise self._wrong("newcomer_encoder", "returned NaN or infinity for 'encoder'")
         return chosen
 
@@ -247,6 +246,15 @@ class Hooks:
         if not value.is_floating_point() or value.layout != torch.strided or value.device.type != device.type:
             came = f"{value.dtype} ({value.layout}) on {value.device}"
             raise self._wrong(hook, f"returned {came} for {what!r}, expected floating point on {device}", client)
+
+
+def _finite_rows(values: Tensor) -> list[bool]:
+    """Say of every row whether it has neither NaN nor infinity, without a copy; rows that are one in memory are one."""
+    if values.is_meta or not values.numel():
+        return []
+    rows = values[:1] if values.stride(0) == 0 else values
+    low, high = rows.aminmax(dim=1)  # NaN is both
+    return (low.isfinite() & high.isfinite()).tolist()
 
 
 def _is_list(value: Any, kind: type) -> bool:

@@ -15,8 +15,9 @@ from fmtlbench.cli._request import request_from
 from fmtlbench.errors import UsageError
 from fmtlbench.request import EXECUTORS, RunRequest
 
-texts = st.text(st.characters(exclude_categories=["Cs"]))
-names = st.text("abcxyz_0-", min_size=1)
+# argparse takes a lone "--" for the end of all flags, whatever flag it is the value of.
+texts = st.text(st.characters(exclude_categories=["Cs"])).filter(lambda text: text != "--")
+names = st.text("abcxyz_0-", min_size=1).filter(lambda name: name != "--")
 numbers = st.integers(1 - 2**63, 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
 values = st.recursive(
     st.none() | st.booleans() | numbers | texts,

@@ -43,7 +43,7 @@ def launch(request: RunRequest, progress: Listener | None = None) -> RunResult:
     check_device(request.device)
     check_folder(request.out, "--out")
     energy = choose_energy(request.energy, request.country, request.region)
-    kinds = find_listeners(request.log)  # before the method: of files, the last one's helpers are known
+    asked = find_listeners(request.log)  # before the method: of files, the last one's helpers are known
     config = request.config()
     kind, device = pick_devices(request)
 
@@ -52,8 +52,8 @@ def launch(request: RunRequest, progress: Listener | None = None) -> RunResult:
     config = dataclasses.replace(config, device=kind)
     root = Path(request.data_root) if request.data_root else None
     listeners = Listeners([] if progress is None else [progress])
-    for kind in kinds:
-        listeners.add(kind)
+    for listener in asked:
+        listeners.add(listener)
     executor = make_executor(request, energy)
     try:
         result = execute(config, device, Path(request.out), root, request.fresh, listeners, energy, executor)

@@ -108,7 +108,7 @@ class RunMeter:
         step = {"kwh": kwh, "co2e_g": kwh * self.energy.g_per_kwh, "seconds": now.seconds - before.seconds}
         self._sum = {key: self._sum[key] + step[key] for key in self._sum}
         for part, value in now.parts.items():
-            self._parts[part] = self._parts.get(part, 0.0) + value - before.parts[part]
+            self._parts[part] = self._parts.get(part, 0.0) + value - before.parts.get(part, 0.0)
         return {
             **{key: round(value, ROUNDED) for key, value in self._sum.items()},
             "parts": {part: round(value, ROUNDED) for part, value in self._parts.items()},

@@ -42,6 +42,10 @@ class Place:
 
     actor: Any
     members: list[int]
+    seen: dict[Path, bool] = field(
+        default_factory=dict
+    )  # folders that were tried: whether it reads what we write there
+    use: ProcessUse | None = None  # what it told last
 
 
 @dataclass
@@ -75,9 +79,7 @@ class RayExecutor:
         self.replaced = 0  # processes that were lost and made again
         self._pasts: dict[int, Past] = {}
         self._recall: Recall = lambda index: None
-        self._seen: dict[Path, bool] = {}
         self._gone: list[ProcessUse] = []  # what lost processes had last told of themselves
-        self._uses: dict[int, ProcessUse] = {}
         self._open = contextlib.ExitStack()
 
     # -- making clients ----------------------------------------------------------------------------------------------
@@ -131,10 +133,9 @@ class RayExecutor:
             "num_gpus": self.options.gpus_per_client if self.factory.device == "cuda" else 0,
             "memory": self._memory(members),
         }  # fmt: skip
+        # A cluster that was there before has an environment of its own.
         if chosen := {name: os.environ[name] for name in KERNEL_CHOICES if name in os.environ}:
-            options["runtime_env"] = {
-                "env_vars": chosen
-            }  # a cluster that was there before has an environment of its own
+            options["runtime_env"] = {"env_vars": chosen}
         actor = self.ray.remote(_Actor).options(**options).remote(self.factory, self.home)
         return Place(actor, list(members))
 
@@ -246,7 +247,6 @@ class RayExecutor:
 
     def replace(self, place: Place, why: str) -> None:
         """Have the clients of a lost process live somewhere else, as they were; nobody goes on without them."""
-        self._seen.clear()
         for _ in range(self.options.retries):
             self._let_go(place)
             self.replaced += 1
@@ -274,8 +274,9 @@ class RayExecutor:
     def _let_go(self, place: Place) -> None:
         with contextlib.suppress(Exception):
             self.ray.kill(place.actor, no_restart=True)
-        if (use := self._uses.pop(id(place), None)) is not None:
-            self._gone.append(use)
+        if place.use is not None:
+            self._gone.append(place.use)
+        place.use, place.seen = None, {}
 
     def _join_others(self, place: Place) -> Place:
         """Where the cluster has shrunk, put the clients of a process to those of the one that has fewest."""
@@ -297,26 +298,27 @@ class RayExecutor:
     # -- about them --------------------------------------------------------------------------------------------------
 
     def sees(self, folder: Path) -> bool:
-        """Ask every process, once a folder, whether it reads there what is written here."""
+        """Ask every process, once for its checkpoints, whether it reads what is written beside a folder."""
         parent = folder.resolve().parent
-        if parent not in self._seen:
+        # Only who is new is asked: the others may be training, and would answer after that.
+        if asked := [place for place in self.places if parent not in place.seen]:
             token, file = secrets.token_hex(8), parent / f".seen-{os.getpid()}"
             file.write_text(token, encoding="utf-8")
             try:
-                answers = [self._get(place.actor.read_token.remote(str(file))) for place in self.places]
+                for place in asked:
+                    place.seen[parent] = self._get(place.actor.read_token.remote(str(file))) == token
             except _Lost:  # who replaces it is asked again
                 return False
             finally:
                 file.unlink(missing_ok=True)
-            self._seen[parent] = all(answer == token for answer in answers)
-        return self._seen[parent]
+        return all(place.seen[parent] for place in self.places)
 
     def use(self) -> list[ProcessUse]:
         """Ask every process what it has used; of lost ones, what they told last."""
         for place in self.places:
             with contextlib.suppress(_Lost):  # its clients are brought back when they are needed next
-                self._uses[id(place)] = self._get(place.actor.use.remote())
-        return [*self._gone, *self._uses.values()]
+                place.use = self._get(place.actor.use.remote())
+        return [*self._gone, *(place.use for place in self.places if place.use is not None)]
 
     def describe(self) -> dict[str, object]:
         """Say how many processes there are on how many machines."""

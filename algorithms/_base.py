@@ -64,6 +64,8 @@ class Algorithm:
     tracks: ClassVar[tuple[str, ...]] = ("main",)
     # Whether what the server sends replaces the client's parameters, or only serves its local objective as anchor.
     installs: ClassVar[bool] = True
+    # The option that lets encoders travel alone, as in "shared=encoder": advice where decoders cannot.
+    encoder_only: ClassVar[str | None] = None
 
     # Kinds of which all clients hold the same parameters after a round: one that was absent gets them before it trains.
     common: ClassVar[tuple[str, ...]] = ()

@@ -12,6 +12,8 @@ from ._base import Algorithm
 class Sharing(Algorithm):
     """Encoder and decoders travel; `shared=encoder` gives a method's "-E" variant (FMTL-Bench, Table 7)."""
 
+    encoder_only = "shared=encoder"
+
     @dataclass(frozen=True)
     class Params:
         shared: Literal["all", "encoder"] = limits("all", doc="what travels: all but the heads, or encoders alone")

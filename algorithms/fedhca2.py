@@ -31,6 +31,7 @@ class FedHCA2(Algorithm):
     title = "FedHCA²"
     paper = "Lu et al., CVPR 2024, arXiv:2311.13250"
     roles = ("shares", "personal", "conflict_averse")
+    encoder_only = "decoder=none"
 
     @dataclass(frozen=True)
     class Params:

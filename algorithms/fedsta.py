@@ -21,6 +21,7 @@ class FedSTA(FedPer):
     """Mean of the encoders; on request, now and then, the mean of the decoders of each task."""
 
     title = "FedSTA"
+    encoder_only = "unify_every=null"
     paper = "Park et al., NeurIPS 2021, arXiv:2111.01338"
 
     @dataclass(frozen=True)

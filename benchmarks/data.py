@@ -11,11 +11,12 @@ from time import perf_counter
 import numpy as np
 import torch
 
-from fmtlbench.config import RunConfig, resolve
+from fmtlbench.config import RunConfig
 from fmtlbench.data.synth import SynthDataset, generate
 from fmtlbench.data.views import client_data
 from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
+from fmtlbench.resolving import resolve
 
 LOAD_LIMIT, TRAIN_LIMIT = 0.05, 0.2
 MEASURED_ROUNDS = 3

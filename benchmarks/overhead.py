@@ -15,7 +15,6 @@ from time import process_time
 
 import torch
 
-from fmtlbench.config import resolve
 from fmtlbench.data.batches import train_batches
 from fmtlbench.data.open import open_datasets
 from fmtlbench.data.views import client_data
@@ -24,6 +23,7 @@ from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
 from fmtlbench.listeners import Listener
 from fmtlbench.losses import LOSSES
+from fmtlbench.resolving import resolve
 from fmtlbench.seeds import stream
 from fmtlbench.tasks import TASKS
 

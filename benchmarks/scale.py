@@ -48,12 +48,12 @@ def write_scenario(folder: Path, count: int) -> str:
 
 def make_federation(scenario: str, overrides: dict[str, Any], workers: int | None = None) -> Any:
     """Make a federation; with `workers`, its clients live in so many processes of Ray."""
-    from fmtlbench.config import resolve
     from fmtlbench.cost.energy import EnergyChoice
     from fmtlbench.engine.executor import SerialExecutor
     from fmtlbench.engine.factory import ClientFactory
     from fmtlbench.engine.federation import Federation
     from fmtlbench.ray_cluster import RayOptions
+    from fmtlbench.resolving import resolve
 
     config = resolve("fedavg", scenario, overrides=overrides)
     if workers is None:

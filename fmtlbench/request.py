@@ -87,7 +87,7 @@ class RunRequest:
         Raises:
             UsageError: The request makes no sense.
         """
-        from .config import resolve
+        from .resolving import resolve
 
         overrides = {key: value for key, value in self.overrides.items() if not key.startswith(SECTION)}
         self.ray_options()

@@ -179,7 +179,7 @@ def _other_parameters(published: Published, run: RunRecord) -> list[str]:
 
 def _changed_values(run: RunRecord, model: Mapping[str, str]) -> list[str]:
     """The right preset, but some value of it overridden."""
-    from ..config import resolve_setting
+    from ..resolving import resolve_setting
 
     s = run.summary
     if not run.config:

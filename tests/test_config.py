@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 import yaml
 
-from fmtlbench.config import RunConfig, parse_overrides, resolve
+from fmtlbench.config import RunConfig
 from fmtlbench.errors import RefusedError, UsageError
 from fmtlbench.presets import read_preset
+from fmtlbench.resolving import parse_overrides, resolve
 from fmtlbench.yamlfile import load_yaml
 
 
@@ -426,7 +427,7 @@ def test_options_belong_to_the_metric_that_scores():
 def test_checking_options_imports_no_torch():
     code = """\
         import sys
-        from fmtlbench.config import resolve
+        from fmtlbench.resolving import resolve
         for preset in ("nano", "paper", "fmtl-bench", "mat-fl"):
             resolve("local", "st_mt_1", preset, overrides={"evaluation.metric_options.maxf.thresholds": 9})
         assert not {"torch", "numba", "scipy", "skimage", "pandas"}.intersection(sys.modules)

@@ -12,7 +12,7 @@ import pytest
 from tiny import TINY
 
 from fmtlbench.cli import build_parser
-from fmtlbench.config import parse_overrides, resolve
+from fmtlbench.resolving import parse_overrides, resolve
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").glob("*.md"))]

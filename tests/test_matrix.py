@@ -12,8 +12,8 @@ import pytest
 
 import fmtlbench
 from fmtlbench.algorithms import ALGORITHMS
-from fmtlbench.config import resolve
 from fmtlbench.errors import RefusedError
+from fmtlbench.resolving import resolve
 from fmtlbench.scenarios import load_scenario, scenario_files
 
 METHODS, SCENARIOS = sorted(ALGORITHMS), sorted(scenario_files())

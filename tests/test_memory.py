@@ -6,9 +6,9 @@ import pytest
 
 from fmtlbench import memory
 from fmtlbench.cli import main
-from fmtlbench.config import resolve
 from fmtlbench.errors import RefusedError, UsageError
 from fmtlbench.memory import say_bytes
+from fmtlbench.resolving import resolve
 
 
 @pytest.fixture(autouse=True)

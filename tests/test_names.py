@@ -12,10 +12,11 @@ from tiny import SCENARIO
 from fmtlbench import registry, scenarios
 from fmtlbench.algorithms import ALGORITHMS
 from fmtlbench.cli import main
-from fmtlbench.config import RunConfig, resolve
+from fmtlbench.config import RunConfig
 from fmtlbench.errors import UsageError, one_line
 from fmtlbench.names import LONGEST, check_name
 from fmtlbench.registry import Registry
+from fmtlbench.resolving import resolve
 from fmtlbench.yamlfile import load_yaml
 
 BAD = {

@@ -7,8 +7,9 @@ import re
 import pytest
 
 from fmtlbench.algorithms import ALGORITHMS
-from fmtlbench.config import RunConfig, resolve
+from fmtlbench.config import RunConfig
 from fmtlbench.presets import preset_files, preset_options, read_preset
+from fmtlbench.resolving import resolve
 from fmtlbench.schema import build
 from fmtlbench.yamlfile import load_yaml
 

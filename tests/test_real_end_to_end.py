@@ -15,9 +15,9 @@ from interrupt import after
 from safetensors.torch import save_file
 
 from fmtlbench.cli import main
-from fmtlbench.config import resolve
 from fmtlbench.engine import client
 from fmtlbench.errors import RefusedError
+from fmtlbench.resolving import resolve
 
 MINI = Path(__file__).parents[2] / "shared" / "mini"
 AUGMENT = ["scale", "crop", "flip", "photometric"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fmtlbench.config import resolve, resolve_setting
+from fmtlbench.resolving import resolve, resolve_setting
 from fmtlbench.schema import plain
 from fmtlbench.setting import AXES, NEUTRAL, OWN, Setting, flatten, is_below
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ..algorithms import ALGORITHMS
-from ..config import parse_overrides
 from ..errors import UsageError, short_repr, unknown
 from ..presets import preset_files
+from ..resolving import parse_overrides
 from ..scenarios import probe_names, read_scenario, scenario_files
 from ..schema import build, limits, locate
 from ..yamlfile import load_yaml

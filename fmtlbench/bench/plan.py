@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..config import RunConfig, resolve, resolve_options, resolve_setting
+from ..config import RunConfig
 from ..errors import FmtlbenchError, RefusedError, UsageError
 from ..request import RunRequest
+from ..resolving import resolve, resolve_options, resolve_setting
 from ..runs.absence import REFUSED, Absence, refused_file
 from ..runs.store import RunStore
 from ..schema import plain

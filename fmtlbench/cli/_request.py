@@ -46,7 +46,7 @@ def request_template(args: argparse.Namespace) -> RunRequest:
 
 def request_from(args: argparse.Namespace) -> RunRequest:
     """Make the request that the flags of `run` ask for."""
-    from ..config import parse_overrides
+    from ..resolving import parse_overrides
 
     flags = {f.name: getattr(args, f.name) for f in dataclasses.fields(RunRequest) if f.name != "overrides"}
     return RunRequest(**flags, overrides=parse_overrides(args.assignments))

@@ -42,11 +42,11 @@ def _records(args: argparse.Namespace) -> list[dict[str, Any]]:
 
     import torch
 
-    from ..config import parse_overrides, resolve_without_method
     from ..exchange import Party
     from ..models.build import build_client_model
     from ..models.complexity import flops, parameters, step_flops, table1_operations
     from ..models.weights import describe_weights
+    from ..resolving import parse_overrides, resolve_without_method
 
     config = resolve_without_method(args.scenario, args.name, overrides=parse_overrides(args.assignments))
     weights = describe_weights(config.model)

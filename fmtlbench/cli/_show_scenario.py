@@ -22,8 +22,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def show_scenario(args: argparse.Namespace) -> int:
-    from ..config import parse_overrides, resolve_without_method
     from ..errors import UsageError
+    from ..resolving import parse_overrides, resolve_without_method
     from ..scenarios import Parameters, read_scenario
     from ..schema import plain
 

@@ -71,10 +71,10 @@ def add(verbs) -> None:
 def main(args: argparse.Namespace) -> int:
     from ..bench.grid import Flags, read_grid
     from ..bench.plan import make_plan
-    from ..config import parse_overrides
     from ..cost.energy import choose_energy
     from ..errors import UsageError
     from ..files import check_folder
+    from ..resolving import parse_overrides
 
     if args.format == "sh" and not args.dry_run:
         raise UsageError("--format sh: lists what is missing; give --dry-run too, or --format table or json")

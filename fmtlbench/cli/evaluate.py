@@ -131,8 +131,8 @@ def _meter(args: argparse.Namespace, files: Files) -> Metric:
 
 def _given(args: argparse.Namespace, metric: str) -> dict:
     """The --option flags, typed; what another flag says too is refused."""
-    from ..config import parse_overrides
     from ..meters import typed_options
+    from ..resolving import parse_overrides
 
     values = parse_overrides(args.options, "--option", "absent=zero")
     said = {"absent": args.absent, "nms": args.no_nms or None, "max_dist": args.max_dist, "gt": args.edge_gt}

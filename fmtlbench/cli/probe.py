@@ -62,10 +62,10 @@ def add(verbs) -> None:
 
 def main(args: argparse.Namespace) -> int:
     from ..bench.probes import choose_probes, plan_probes
-    from ..config import parse_overrides
     from ..cost.energy import choose_energy
     from ..files import check_folder
     from ..reports.probes import FAIL, as_json, judge, probe_tables
+    from ..resolving import parse_overrides
 
     if not 0.5 < args.confidence < 1:
         raise UsageError(f"--confidence {args.confidence:g}: expected a number between 0.5 and 1, such as 0.95")

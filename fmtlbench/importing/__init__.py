@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..config import resolve, resolve_options, resolve_without_method
 from ..errors import UsageError
+from ..resolving import resolve, resolve_options, resolve_without_method
 from ..scenarios import Scenario, load_scenario, scenario_files
 from ..schema import plain
 from ..yamlfile import load_yaml

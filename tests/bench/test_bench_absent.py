@@ -8,8 +8,8 @@ import pytest
 from fake_run import SUMMARY
 
 from fmtlbench.bench.absent import note_plan
-from fmtlbench.config import resolve
 from fmtlbench.reports.collect import collect
+from fmtlbench.resolving import resolve
 from fmtlbench.runs.absence import refused_file
 
 HALF = {"federation.participation": 0.5}  # local training refuses it

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from fmtlbench.cli import build_parser, main
-from fmtlbench.config import parse_overrides, resolve
+from fmtlbench.resolving import parse_overrides, resolve
 from fmtlbench.scenarios import load_scenario
 
 TRAINING = {

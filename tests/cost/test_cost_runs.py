@@ -15,7 +15,6 @@ from fake_sensors import FakeTracker
 from interrupt import after
 
 from fmtlbench.cli import main
-from fmtlbench.config import resolve
 from fmtlbench.cost import meter as meter_module
 from fmtlbench.cost.compute import flops_of
 from fmtlbench.data.views import ClientData, View
@@ -23,6 +22,7 @@ from fmtlbench.engine import client
 from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
 from fmtlbench.listeners import Listener
+from fmtlbench.resolving import resolve
 
 DETERMINISTIC = ("metrics.jsonl", "summary.json", "config.yaml")
 PHASES = {"train", "upload", "aggregate", "download", "evaluate", "checkpoint", "other"}

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny import TINY
 
-from fmtlbench.config import resolve
 from fmtlbench.data.batches import test_batches as scored_batches
 from fmtlbench.data.batches import train_batches
 from fmtlbench.data.open import open_datasets
@@ -17,6 +16,7 @@ from fmtlbench.data.partitions import deal
 from fmtlbench.data.relabel import relabel
 from fmtlbench.data.views import client_data
 from fmtlbench.listeners import Listener
+from fmtlbench.resolving import resolve
 from fmtlbench.scenarios import Partition
 from fmtlbench.seeds import stream
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fmtlbench.config import resolve
 from fmtlbench.data.views import client_data, newcomers, parties
 from fmtlbench.errors import UsageError
+from fmtlbench.resolving import resolve
 
 
 def views(train=23, test=7, seed=0, **overrides):

@@ -15,11 +15,11 @@ from safetensors import safe_open
 from torch import nn
 
 from fmtlbench import cli
-from fmtlbench.config import resolve
 from fmtlbench.engine import compiled as module
 from fmtlbench.engine.compiled import check_compile, compiled, compiler_errors, many_graphs
 from fmtlbench.engine.track import Track
 from fmtlbench.errors import FmtlbenchError
+from fmtlbench.resolving import resolve
 
 CPU = torch.device("cpu")
 ALONE = "description: one\npaper: none\nversion: 1\nclients:\n  - {dataset: nyud, tasks: [depth]}\n"

@@ -13,9 +13,9 @@ from tiny import make_federation
 
 from fmtlbench.algorithms import ALGORITHMS
 from fmtlbench.cli import main
-from fmtlbench.config import resolve
 from fmtlbench.errors import FmtlbenchError, UsageError
 from fmtlbench.hooks import MethodError
+from fmtlbench.resolving import resolve
 
 GOOD = """\
 import sys

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 import torch
 
-from fmtlbench.config import TrainConfig, resolve
+from fmtlbench.config import TrainConfig
 from fmtlbench.data.catalog import dataset_for
 from fmtlbench.data.views import View
 from fmtlbench.engine.evaluate import make_meter
 from fmtlbench.engine.optim import learning_rate, make_optimizer
 from fmtlbench.engine.trees import join_tree, split_tree, to_device
 from fmtlbench.engine.trivial import best_constant
+from fmtlbench.resolving import resolve
 from fmtlbench.tasks import TASKS
 
 CPU = torch.device("cpu")

@@ -11,7 +11,6 @@ import pytest
 import torch
 from tiny import TINY, make_federation
 
-from fmtlbench.config import resolve
 from fmtlbench.cost.energy import Reading
 from fmtlbench.cost.processes import ProcessUse, add_energy, add_memory
 from fmtlbench.cost.tracker import Source
@@ -22,6 +21,7 @@ from fmtlbench.engine.parking import Parking
 from fmtlbench.engine.wire import Array, count_bytes, pack, unpack
 from fmtlbench.errors import FmtlbenchError, UsageError
 from fmtlbench.ray_cluster import connected
+from fmtlbench.resolving import resolve
 
 CPU = torch.device("cpu")
 

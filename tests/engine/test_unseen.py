@@ -12,11 +12,11 @@ from interrupt import after
 from tiny import SCENARIO, TINY
 
 from fmtlbench.algorithms.fedavg import FedAvg
-from fmtlbench.config import resolve
 from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
 from fmtlbench.errors import FmtlbenchError
 from fmtlbench.models.build import build_client_model
+from fmtlbench.resolving import resolve
 from fmtlbench.runs.store import RunStore
 
 # A pool of its own leaves the shares of the others as they are.

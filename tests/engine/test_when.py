@@ -12,11 +12,11 @@ from interrupt import after, die
 from tiny import TINY
 
 import fmtlbench
-from fmtlbench.config import resolve
 from fmtlbench.engine import federation
 from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
 from fmtlbench.errors import UsageError
+from fmtlbench.resolving import resolve
 
 TWINS = """\
 description: three alike clients

@@ -13,10 +13,10 @@ from tiny import TINY, make_federation
 
 import fmtlbench
 from fmtlbench.algorithms import ALGORITHMS
-from fmtlbench.config import resolve
 from fmtlbench.engine import run as engine_run
 from fmtlbench.engine.client import turns_of
 from fmtlbench.errors import UsageError
+from fmtlbench.resolving import resolve
 
 TRIO = """\
 description: one single-task, one two-task and one four-task client

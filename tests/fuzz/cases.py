@@ -242,7 +242,7 @@ def names(draw):
 
 @functools.cache
 def stored_config() -> dict:
-    from fmtlbench.config import resolve
+    from fmtlbench.resolving import resolve
 
     return yaml.safe_load(resolve("fedavg", "st_mt_1").dump())
 

@@ -160,7 +160,7 @@ def test_wandb_writes_offline_and_has_every_round_once(way, tiny_run, tmp_path, 
 @pytest.mark.parametrize(("mode", "resume"), [("", None), ("offline", None), ("online", "allow"), ("disabled", None)])
 def test_wandb_mode_is_respected(mode, resume, tmp_path, monkeypatch):
     """With a stand-in for the package: nothing here may reach a server."""
-    from fmtlbench.config import resolve
+    from fmtlbench.resolving import resolve
 
     calls = []
     run = SimpleNamespace(finish=lambda exit_code: calls.append(exit_code))

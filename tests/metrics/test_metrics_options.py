@@ -13,12 +13,12 @@ import torch
 from golden_files import cases
 from golden_meters import feed
 
-from fmtlbench.config import resolve
 from fmtlbench.data.catalog import dataset_for
 from fmtlbench.engine.trivial import best_constant
 from fmtlbench.meters import make_meter
 from fmtlbench.metrics import EdgeLossPublic, MaxF, MetricError
 from fmtlbench.metrics.maxf import levels
+from fmtlbench.resolving import resolve
 from fmtlbench.tasks import TASKS, task_specs
 
 MINI = Path(__file__).parents[3] / "shared" / "mini"

@@ -17,7 +17,7 @@ import timm
 import torch
 from safetensors.torch import load_file, save_file
 
-from fmtlbench.config import ModelConfig, resolve
+from fmtlbench.config import ModelConfig
 from fmtlbench.data.synth import VERSION as DATA_VERSION
 from fmtlbench.errors import FmtlbenchError, UsageError
 from fmtlbench.files import sha256_file
@@ -27,6 +27,7 @@ from fmtlbench.models.build import build_model
 from fmtlbench.models.catalog import BACKBONES, MAPS
 from fmtlbench.models.weights import WeightsError, check_weights, resolved, weights_identity
 from fmtlbench.pretrain import Plan, pretrain
+from fmtlbench.resolving import resolve
 
 PHOTOS = Path(__file__).parents[3] / "shared" / "mini" / "PASCALContext" / "JPEGImages"
 SIZE = (64, 64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fmtlbench.config import resolve
+from fmtlbench.resolving import resolve
 from fmtlbench.scenarios import load_scenario, scenario_files
 
 N, P = "nyud", "pascal"

@@ -7,8 +7,9 @@ import json
 import numpy as np
 import pytest
 
-from fmtlbench.config import RunConfig, resolve
+from fmtlbench.config import RunConfig
 from fmtlbench.errors import UsageError
+from fmtlbench.resolving import resolve
 from fmtlbench.scenarios import load_scenario
 from fmtlbench.yamlfile import load_yaml
 

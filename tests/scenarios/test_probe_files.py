@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from fmtlbench.algorithms import ALGORITHMS
-from fmtlbench.config import resolve
 from fmtlbench.data.relabel import RULES
 from fmtlbench.errors import UsageError
+from fmtlbench.resolving import resolve
 from fmtlbench.scenarios import RELABELLED, ROLES, load_scenario, probe_names
 
 HEAD = "description: a made one\npaper: none\nversion: 1\n"

@@ -1,0 +1,122 @@
+"""Checks of a config that need two of its sections at once, or the method: before anything is opened or trained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .algorithms import Algorithm
+from .config import RunConfig
+from .data.catalog import DOMAINS
+from .errors import RefusedError, nearest
+from .exchange import Party
+from .hooks import Hooks, ScheduleRefused
+from .memory import check_config_memory
+from .metrics import METRICS
+from .models.catalog import MAPS, STRIDES, misfit
+from .scenarios import check_images
+from .schema import locate
+from .tasks import TASKS
+
+
+def why_unfit(config: RunConfig, method: type[Algorithm], options: Any) -> str | None:
+    """Why the method does not fit the clients' local epochs or their models."""
+    specs = config.scenario.parties()
+    instance = Hooks(method, options, [Party(s.index, s.id, s.dataset, s.tasks, samples=1) for s in specs])
+    return _no_schedule(config, instance) or _no_whole_models(config, instance)
+
+
+def _no_schedule(config: RunConfig, instance: Hooks) -> str | None:
+    for dataset in dict.fromkeys(spec.dataset for spec in config.scenario.parties()):
+        try:
+            instance.local_schedule(config.train.local_epochs[dataset])
+        except ScheduleRefused as error:
+            return f"local epochs of {dataset}: {error}"
+    return None
+
+
+def _no_whole_models(config: RunConfig, instance: Hooks) -> str | None:
+    """Why whole models cannot be exchanged: the tables' NULL. The task-conditioned network fits any clients."""
+    decoders = sorted({len(spec.tasks) for spec in config.scenario.parties()})
+    if config.federation.exchange == "decoders" or config.model.one_decoder or len(decoders) == 1:
+        return None
+    if not any("decoder" in instance.shared(index) for index in range(config.federation.rounds)):
+        return None
+    advice = f" (--set algo.{instance.encoder_only})" if instance.encoder_only else ""
+    return (
+        f"whole models of clients with {' and '.join(map(str, decoders))} tasks do not fit together (the papers' "
+        f"NULL); exchange encoders only{advice}, or decoders one by one: "
+        "--set federation.exchange=decoders"
+    )
+
+
+def check_together(config: RunConfig, origins: Mapping[str, str]) -> None:
+    """Checks that need two sections at once."""
+
+    def complain(key: str, message: str) -> RefusedError:
+        return RefusedError(f"{locate(key, origins) or config.preset}: {key}: {message}")
+
+    for key, floor in (("train.min_lr", config.train.min_lr), ("train.warmup_lr", config.train.warmup_lr)):
+        if floor > config.train.lr:
+            raise complain(key, f"{floor:g} is above train.lr={config.train.lr:g}, so the rate would not fall to it")
+    if config.train.warmup_rounds is not None and config.train.warmup_epochs:
+        raise complain(
+            "train.warmup_rounds",
+            "the warm-up is counted in rounds or in local epochs (train.warmup_epochs), not in both; --set "
+            "train.warmup_rounds=null or train.warmup_epochs=0 too",
+        )
+    domains = {spec.dataset for spec in config.scenario.everybody()}
+    needed = {"train.local_epochs": config.train.local_epochs, "data.size": config.data.size}
+    if "rotate" in config.train.augment:
+        needed["train.rotate_degrees"] = config.train.rotate_degrees
+    if isinstance(config.train.warmup_epochs, dict):
+        needed["train.warmup_epochs"] = config.train.warmup_epochs
+    if config.data.source == "synth":
+        needed |= {"data.train_samples": config.data.train_samples, "data.test_samples": config.data.test_samples}
+        for name in sorted(set(config.train.augment) - {"flip"}):
+            raise complain("train.augment", f"{name!r} is for real images; the embedded data take flip only")
+        if config.data.resize != "none":
+            raise complain("data.resize", f"{config.data.resize} is for real images; the embedded ones have data.size")
+    elif config.model.init == "lecun" and config.model.backbone.startswith("swin") and not config.model.pretrained:
+        # Zero padding and zero biases leave LayerNorm nothing to scale; each one multiplies the gradient by 300.
+        raise complain("model.init", "lecun lets a Swin overflow where real images are padded; --set model.init=torch")
+    for key, mapping in needed.items():
+        for domain in sorted(set(mapping or {}) - set(DOMAINS)):
+            raise complain(f"{key}.{domain}", f"no dataset {domain!r}; {nearest(domain, DOMAINS)}")
+        for domain in sorted(domains - set(mapping or {})):
+            raise complain(key, f"no entry for {domain!r}, which the scenario uses")
+    maps = MAPS[config.model.architecture]
+    if reason := misfit(config.model.backbone, maps):
+        raise complain("model.backbone", reason)
+    for domain in sorted(domains):
+        if any(edge % STRIDES[maps] for edge in config.data.size[domain]):
+            size = list(config.data.size[domain])
+            raise complain(f"data.size.{domain}", f"expected multiples of {STRIDES[maps]} here, got {size}")
+    check_config_memory(config, complain)
+    images = {domain: config.data.train_images(domain) for domain in domains}
+    check_images(config.scenario, images, config.data.train_samples is not None, origins, "scenario")
+    for key, mapping in (
+        ("train.loss_weights", config.train.loss_weights),
+        ("evaluation.metrics", config.evaluation.metrics),
+    ):
+        for task in sorted(set(mapping or {}) - set(TASKS)):
+            raise complain(f"{key}.{task}", f"no task {task!r}; {nearest(task, TASKS)}")
+    for key in ("edge_weight", "scales", "rotate_degrees"):
+        for domain in sorted(set(getattr(config.train, key) or {}) - set(DOMAINS)):
+            raise complain(f"train.{key}.{domain}", f"no dataset {domain!r}; {nearest(domain, DOMAINS)}")
+    for domain, scales in (config.train.scales or {}).items():
+        if not scales or (len(scales) == 2 and scales[0] > scales[1]):
+            expected = "the lowest and the highest, or numbers to choose from"
+            raise complain(f"train.scales.{domain}", f"expected {expected}, got {list(scales)}")
+    if config.data.resize == "fixed" and "crop" in config.train.augment:
+        raise complain("train.augment", "nothing is left to crop where data.resize=fixed fits all of an image in")
+    for task, name in (config.evaluation.metrics or {}).items():
+        fitting = [metric for metric in METRICS if task in METRICS[metric].tasks]
+        if name not in fitting:
+            raise complain(f"evaluation.metrics.{task}", f"no metric {name!r} of {task}; {nearest(name, fitting)}")
+    if config.model.architecture != "tc" and "train.tc" in origins and origins["train.tc"].startswith("--set"):
+        raise complain("train.tc", "is for model.architecture=tc; the other networks learn all tasks at once")
+    if config.train.tc == "public" and config.train.amp == "fp16":
+        raise complain("train.tc", "public adds up gradients over steps, which fp16 scales differently; try bf16")
+    if config.train.amsgrad and config.train.optimizer == "sgd":
+        raise complain("train.amsgrad", "is for adam and adamw, not for sgd")

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from fmtlbench.config import RunConfig
-from fmtlbench.data.synth import SynthDataset, generate
 from fmtlbench.data.views import client_data
+from fmtlbench.datasets.synth import SynthDataset, generate
 from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
 from fmtlbench.resolving import resolve

@@ -32,11 +32,10 @@ from scipy.io import loadmat, savemat
 from fmtlbench.data.amounts import USUAL, Amounts
 from fmtlbench.data.batches import train_batches
 from fmtlbench.data.cache import build_cache, open_cached
-from fmtlbench.data.real import open_real
-from fmtlbench.data.real.dataset import RealDataset
-from fmtlbench.data.synth import generate
 from fmtlbench.data.transforms import AUGMENTATIONS
 from fmtlbench.data.views import View
+from fmtlbench.datasets import ArchiveDataset, dataset_for, open_split
+from fmtlbench.datasets.synth import generate
 from fmtlbench.seeds import stream
 
 ARCHIVE_LIMIT, CACHE_LIMIT = 0.35, 2.0
@@ -143,14 +142,14 @@ def decode_all(files: Iterable[Path]) -> None:
                 picture.load()
 
 
-def load_all(dataset: RealDataset, tasks: tuple[str, ...], count: int) -> None:
+def load_all(dataset: ArchiveDataset, tasks: tuple[str, ...], count: int) -> None:
     view, rng = View(dataset, np.arange(count)), stream(0, "loading")
     augment, amounts = TRANSFORMS[dataset.resize]
     for _ in train_batches(view, tasks, min(BATCH, count), rng, augment, torch.device("cpu"), amounts=amounts):
         pass
 
 
-def files_of(dataset: RealDataset, tasks: tuple[str, ...], index: int) -> list[Path]:
+def files_of(dataset: ArchiveDataset, tasks: tuple[str, ...], index: int) -> list[Path]:
     kinds = ["image", *(kind for task in tasks for kind in dataset.needs.get(task, (task,)))]
     return [dataset.path(index, kind) for kind in dict.fromkeys(kinds)]
 
@@ -170,7 +169,7 @@ def measure(
     root: Path, cache: Path, domain: str, tasks: tuple[str, ...], resize: str, rounds: int
 ) -> tuple[float, float]:
     """Speed of the archive ÷ decoding, and of the cache ÷ the archive."""
-    dataset = open_real(domain, "train", root, SIZES[domain], resize=resize)
+    dataset = open_split(dataset_for(domain, "real"), "train", root, size=SIZES[domain], resize=resize)
     count = min(IMAGES, len(dataset))
     count -= count % min(BATCH, count)  # whole batches
     build_cache(dataset, cache)

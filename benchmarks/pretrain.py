@@ -14,8 +14,8 @@ from time import perf_counter
 import torch
 
 from fmtlbench.data.open import open_datasets
-from fmtlbench.data.synth import DOMAINS, generate
 from fmtlbench.data.views import client_data
+from fmtlbench.datasets.synth import DOMAINS, generate
 from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
 from fmtlbench.listeners import Listener

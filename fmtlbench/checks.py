@@ -7,11 +7,12 @@ from typing import Any
 
 from .algorithms import Algorithm
 from .config import RunConfig
-from .data.catalog import DOMAINS
+from .datasets import domains
 from .errors import RefusedError, nearest
 from .exchange import Party
 from .hooks import Hooks, ScheduleRefused
 from .memory import check_config_memory
+from .meters import fits_task
 from .metrics import METRICS
 from .models.catalog import MAPS, STRIDES, misfit
 from .scenarios import check_images
@@ -65,35 +66,41 @@ def check_together(config: RunConfig, origins: Mapping[str, str]) -> None:
             "the warm-up is counted in rounds or in local epochs (train.warmup_epochs), not in both; --set "
             "train.warmup_rounds=null or train.warmup_epochs=0 too",
         )
-    domains = {spec.dataset for spec in config.scenario.everybody()}
+    used = {spec.dataset for spec in config.scenario.everybody()}
+    known = domains(tuple((config.data.files or {}).values()))
     needed = {"train.local_epochs": config.train.local_epochs, "data.size": config.data.size}
     if "rotate" in config.train.augment:
         needed["train.rotate_degrees"] = config.train.rotate_degrees
     if isinstance(config.train.warmup_epochs, dict):
         needed["train.warmup_epochs"] = config.train.warmup_epochs
-    if config.data.source == "synth":
-        needed |= {"data.train_samples": config.data.train_samples, "data.test_samples": config.data.test_samples}
+    rendered = {domain for domain in used if config.data.dataset(domain).source == "synth"}
+    if rendered:
         for name in sorted(set(config.train.augment) - {"flip"}):
             raise complain("train.augment", f"{name!r} is for real images; the embedded data take flip only")
-        if config.data.resize != "none":
+        if config.data.resize != "none" and rendered == used:
             raise complain("data.resize", f"{config.data.resize} is for real images; the embedded ones have data.size")
-    elif config.model.init == "lecun" and config.model.backbone.startswith("swin") and not config.model.pretrained:
+    swin = config.model.backbone.startswith("swin")
+    if rendered != used and config.model.init == "lecun" and swin and not config.model.pretrained:
         # Zero padding and zero biases leave LayerNorm nothing to scale; each one multiplies the gradient by 300.
         raise complain("model.init", "lecun lets a Swin overflow where real images are padded; --set model.init=torch")
-    for key, mapping in needed.items():
-        for domain in sorted(set(mapping or {}) - set(DOMAINS)):
-            raise complain(f"{key}.{domain}", f"no dataset {domain!r}; {nearest(domain, DOMAINS)}")
-        for domain in sorted(domains - set(mapping or {})):
+    counts = {"data.train_samples": config.data.train_samples, "data.test_samples": config.data.test_samples}
+    for key, mapping, wanted in [
+        *((k, m, used) for k, m in needed.items()),
+        *((k, m, rendered) for k, m in counts.items()),
+    ]:
+        for domain in sorted(set(mapping or {}) - set(known)):
+            raise complain(f"{key}.{domain}", f"no dataset {domain!r}; {nearest(domain, known)}")
+        for domain in sorted(wanted - set(mapping or {})):
             raise complain(key, f"no entry for {domain!r}, which the scenario uses")
     maps = MAPS[config.model.architecture]
     if reason := misfit(config.model.backbone, maps):
         raise complain("model.backbone", reason)
-    for domain in sorted(domains):
+    for domain in sorted(used):
         if any(edge % STRIDES[maps] for edge in config.data.size[domain]):
             size = list(config.data.size[domain])
             raise complain(f"data.size.{domain}", f"expected multiples of {STRIDES[maps]} here, got {size}")
     check_config_memory(config, complain)
-    images = {domain: config.data.train_images(domain) for domain in domains}
+    images = {domain: config.data.train_images(domain) for domain in used}
     check_images(config.scenario, images, config.data.train_samples is not None, origins, "scenario")
     for key, mapping in (
         ("train.loss_weights", config.train.loss_weights),
@@ -102,8 +109,8 @@ def check_together(config: RunConfig, origins: Mapping[str, str]) -> None:
         for task in sorted(set(mapping or {}) - set(TASKS)):
             raise complain(f"{key}.{task}", f"no task {task!r}; {nearest(task, TASKS)}")
     for key in ("edge_weight", "scales", "rotate_degrees"):
-        for domain in sorted(set(getattr(config.train, key) or {}) - set(DOMAINS)):
-            raise complain(f"train.{key}.{domain}", f"no dataset {domain!r}; {nearest(domain, DOMAINS)}")
+        for domain in sorted(set(getattr(config.train, key) or {}) - set(known)):
+            raise complain(f"train.{key}.{domain}", f"no dataset {domain!r}; {nearest(domain, known)}")
     for domain, scales in (config.train.scales or {}).items():
         if not scales or (len(scales) == 2 and scales[0] > scales[1]):
             expected = "the lowest and the highest, or numbers to choose from"
@@ -111,7 +118,7 @@ def check_together(config: RunConfig, origins: Mapping[str, str]) -> None:
     if config.data.resize == "fixed" and "crop" in config.train.augment:
         raise complain("train.augment", "nothing is left to crop where data.resize=fixed fits all of an image in")
     for task, name in (config.evaluation.metrics or {}).items():
-        fitting = [metric for metric in METRICS if task in METRICS[metric].tasks]
+        fitting = [metric for metric in METRICS if fits_task(METRICS[metric], TASKS[task])]
         if name not in fitting:
             raise complain(f"evaluation.metrics.{task}", f"no metric {name!r} of {task}; {nearest(name, fitting)}")
     if config.model.architecture != "tc" and "train.tc" in origins and origins["train.tc"].startswith("--set"):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from .data.amounts import Amounts
-from .data.catalog import dataset_for
+from .datasets import DatasetInfo, dataset_for
 from .names import check_name
 from .scenarios import Scenario, check_client_names
 from .schema import build, limits, locate, plain
@@ -62,12 +62,19 @@ class DataConfig:
     # How real images are brought to their size, in evaluation too. none: padded and cropped at their own resolution.
     # fixed: stretched, as in the MaT-FL code.
     resize: Literal["none", "fixed"] = "none"
+    # Domain → the file that brings its dataset, where that is not installed (--dataset-file, or the scenario says it).
+    files: dict[str, str] | None = None
+    file_sha256: dict[str, str] | None = limits(None, doc="of these files, by domain; filled in by itself")
 
-    def train_images(self, domain: str) -> int:
-        """How many training images a domain has: as many as asked for, of real data at most the official list."""
+    def dataset(self, domain: str) -> DatasetInfo:
+        """Return the dataset that stands for a domain of the scenario."""
+        return dataset_for(domain, self.source, (self.files or {}).get(domain))
+
+    def train_images(self, domain: str) -> int | None:
+        """Return how many training images a domain has: as asked for, at most the official list; None: not known."""
         asked = (self.train_samples or {}).get(domain)
-        there = dataset_for(domain, self.source).official.get("train")
-        return min(n for n in (asked, there.images if there else None) if n is not None)
+        there = self.dataset(domain).official.get("train")
+        return min((n for n in (asked, there.images if there else None) if n is not None), default=None)
 
 
 @dataclass(frozen=True)
@@ -177,6 +184,9 @@ class RunConfig:
     evaluation: EvaluationConfig
     checkpoint_every: int = limits(1, low=1)
     numerics: int = NUMERICS_VERSION
+    # "metric robustness" → sha256, and → path, of the files whose registrations the config names (plugins.py).
+    plugins: dict[str, str] = dataclasses.field(default_factory=dict)
+    plugin_files: dict[str, str] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def from_tree(cls, tree: Any, origins: Mapping[str, str]) -> RunConfig:
@@ -206,6 +216,12 @@ class RunConfig:
         """What the clients exchange: as said, else as the scenario's paper has it."""
         exchange = self.federation.exchange or self.scenario.exchange
         return dataclasses.replace(self, federation=dataclasses.replace(self.federation, exchange=exchange))
+
+    @property
+    def reads_files(self) -> bool:
+        """Whether some client's data are read from files, not rendered."""
+        domains = {spec.dataset for spec in self.scenario.everybody()}
+        return any(self.data.dataset(domain).source != "synth" for domain in domains)
 
     @property
     def heads_travel(self) -> bool:

@@ -66,5 +66,6 @@ LOSSES: dict[str, Callable[..., Tensor]] = {
 
 
 def task_loss(spec: TaskSpec, raw: Tensor, label: Tensor) -> Tensor:
-    """The unweighted loss of one task, in float32 whatever the autocast type."""
-    return LOSSES[spec.loss](raw.float(), label, **spec.loss_options)
+    """Return the unweighted loss of one task, in float32 whatever the autocast type."""
+    loss = LOSSES[spec.loss] if isinstance(spec.loss, str) else spec.loss
+    return loss(raw.float(), label, **spec.loss_options)

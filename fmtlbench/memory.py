@@ -64,13 +64,13 @@ def check_config_memory(config: RunConfig, complain: Callable[[str, str], UsageE
                     f"a batch of {batch} images of {height} × {width} takes at least {say_bytes(batch * image)} of "
                     f"memory, and this machine has {say_bytes(machine_memory())}",
                 )
-        if config.data.source == "synth":
+        if config.data.dataset(domain).source == "synth":
             for split, count in counts.items():
                 _check_disk(count, height * width * STORED, f"data.{split}_samples.{domain}", complain)
 
 
 def _check_disk(count: int, each: int, key: str, complain: Callable[[str, str], UsageError]) -> None:
-    from .data.cache_folder import cache_root
+    from .cache_folder import cache_root
 
     folder = Path(cache_root()).absolute()
     folder = next((place for place in (folder, *folder.parents) if place.is_dir()), folder)

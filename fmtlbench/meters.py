@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import math
 import typing
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .data.catalog import DATASETS, DatasetInfo
+from .datasets import DATASETS, DatasetInfo
 from .errors import RefusedError, UsageError, unknown
 from .metrics import METRICS, Metric, MetricError
 from .schema import build, locate
@@ -21,20 +20,24 @@ from .tasks import TASKS, TaskSpec
 if TYPE_CHECKING:
     from .config import RunConfig
 
-# A match may lie this many pixels away at least: on tiny images the papers' fraction of the diagonal is less than one
-# pixel, and nothing but the very same pixel would count. No effect at the papers' sizes (5.4 and 8.0 pixels).
-MIN_EDGE_PIXELS = 1.5
 KEY = "evaluation.metric_options"
 
 
 def make_meter(spec: TaskSpec, info: DatasetInfo, size: tuple[int, int]) -> Metric:
-    """The task's primary metric, set up for a dataset and an image size."""
-    options = dict(info.metric_options.get(spec.metric, {}))
-    if "max_dist" in options:
-        options["max_dist"] = max(options["max_dist"], MIN_EDGE_PIXELS / math.hypot(*size))
-    if spec.metric == "miou":
-        options["num_classes"] = info.classes[spec.name]
-    return METRICS[spec.metric](**{**options, **spec.metric_options})
+    """Return the task's primary metric, set up for a dataset and an image size; what goes wrong names the metric."""
+    try:
+        return METRICS[spec.metric].set_up(spec, info, size, spec.metric_options)
+    except MetricError:
+        raise
+    except Exception as error:
+        raise MetricError(
+            f"{spec.metric} cannot be set up for {spec.name} of {info.name}: {type(error).__name__}: {error}"
+        ) from error
+
+
+def fits_task(metric: type[Metric], task: TaskSpec) -> bool:
+    """Return whether a metric can score a task: it says so, or the task does."""
+    return task.name in metric.tasks or task.metric == metric.name
 
 
 def typed_options(name: str, given: Mapping[str, Any], origins: Mapping[str, str], path: str = "") -> dict[str, Any]:
@@ -79,7 +82,7 @@ def check_metric_options(config: RunConfig, origins: Mapping[str, str]) -> dict[
             _try(config, name, {key: value}, f"{path}.{key}", origins)
         _try(config, name, typed[name], path, origins)
         if name not in used.values() and _by_flag(path, options, origins):
-            tasks = [task for task in METRICS[name].tasks if task in used]
+            tasks = [task for task in used if fits_task(METRICS[name], TASKS[task])]
             now = ", ".join(f"{task} is scored with {used[task]}" for task in tasks)
             wanted = " ".join(f"--set evaluation.metrics.{task}={name}" for task in tasks)
             raise RefusedError(f"{_by_flag(path, options, origins)}: {path}: would do nothing: {now}; add {wanted}")
@@ -89,7 +92,7 @@ def check_metric_options(config: RunConfig, origins: Mapping[str, str]) -> dict[
 def _try(config: RunConfig, name: str, options: dict[str, Any], path: str, origins: Mapping[str, str]) -> None:
     for info in DATASETS.values():
         size = config.data.size.get(info.domain) or next(iter(config.data.size.values()))
-        for task in set(info.tasks).intersection(METRICS[name].tasks):
+        for task in (task for task in info.tasks if fits_task(METRICS[name], TASKS[task])):
             try:
                 make_meter(dataclasses.replace(TASKS[task], metric=name, metric_options=options), info, size)
             except MetricError as error:

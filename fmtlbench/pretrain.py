@@ -24,9 +24,9 @@ from torch.nn import functional as F
 
 from .config import ModelConfig, TrainConfig
 from .data.batches import flip
-from .data.synth import DOMAINS, VERSION, SynthDataset
-from .data.synth.labels import PRESENT, presence
 from .data.tensors import to_tensors
+from .datasets.synth import DOMAINS, VERSION, SynthDataset
+from .datasets.synth.labels import PRESENT, presence
 from .engine.checkpoint import (
     Checkpoint,
     DamagedCheckpoint,

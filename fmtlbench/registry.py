@@ -1,4 +1,4 @@
-"""Name → class, filled by the files of a package, by entry points, and by a path the user gives."""
+"""Name → class or record, filled by the files of a package, by entry points, and by a path the user gives."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pkgutil
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from .errors import FmtlbenchError, UsageError, unknown
 from .names import check_name
@@ -19,29 +19,45 @@ from .names import check_name
 USER_MODULE = "fmtlbench_user_"  # begins the name of the module that a user's file becomes
 
 
-class Registry(Mapping[str, Any]):
-    """A lazily filled mapping. Files starting with `_` hold shared code and register nothing."""
+T = TypeVar("T")
+Registered = TypeVar("Registered", bound=type)
+
+
+class Registry(Mapping[str, T]):
+    """A lazily filled mapping of names to classes or records.
+
+    Files of the package whose names start with `_` hold shared code and register nothing.
+    """
 
     def __init__(self, kind: str, package: str) -> None:
         self.kind, self.package = kind, package
-        self._items: dict[str, Any] = {}
+        self._items: dict[str, T] = {}
+        self._origins: dict[str, tuple[str, str]] = {}  # name → module and what it is called there
         self._loaded = False
 
-    def register(self, name: str):
-        """Class decorator: `@ALGORITHMS.register("fedavg")`."""
-        check_name(name, self.kind)
+    def register(self, name: str) -> Callable[[Registered], Registered]:
+        """Return a class decorator that registers under `name`: `@ALGORITHMS.register("fedavg")`."""
 
-        def add(item):
-            old = self._items.get(name, item)
-            if _origin(old) != _origin(item):  # the same class again is a reload
-                raise UsageError(
-                    f"{self.kind} {name!r} is registered twice, by {_origin(old)} and by {_origin(item)}; rename one"
-                )
-            item.name = name
-            self._items[name] = item
+        def add(item: Registered) -> Registered:
+            self._put(name, cast(T, item), (item.__module__, item.__qualname__))
+            item.name = name  # type: ignore[attr-defined]  # every registered class has one
             return item
 
+        check_name(name, self.kind)
         return add
+
+    def add(self, item: T) -> T:
+        """Register a record under the name it has: `TASKS.add(TaskSpec("depth", …))`."""
+        name = check_name(getattr(item, "name", None), self.kind)
+        self._put(name, item, (sys._getframe(1).f_globals.get("__name__", "?"), name))
+        return item
+
+    def _put(self, name: str, item: T, origin: tuple[str, str]) -> None:
+        old = self._origins.get(name, origin)
+        if old != origin:  # the same one again is a reload
+            was, new = (".".join(place) for place in (old, origin))
+            raise UsageError(f"{self.kind} {name!r} is registered twice, by {was} and by {new}; rename one")
+        self._items[name], self._origins[name] = item, origin
 
     def load(self) -> None:
         """Import every file of the package and every third-party entry point, once."""
@@ -59,34 +75,47 @@ class Registry(Mapping[str, Any]):
                 reason = f"sys.exit({error.code})" if isinstance(error, SystemExit) else error
                 warnings.warn(f"entry point {point.name} = {point.value} does not load: {reason}", stacklevel=2)
 
-    def resolve(self, name: str, where: str = "") -> Any:
+    def resolve(self, name: str, where: str = "") -> T:
         """Look `name` up; a path to a .py file is imported and its one registration returned."""
         if name.endswith(".py"):
-            return self._from_file(Path(name), where)
+            return self._from_file(Path(name), where)[1]
         self.load()
         if name not in self._items:
             raise unknown(self.kind, name, self._items, where)
         return self._items[name]
 
-    def _from_file(self, path: Path, where: str) -> Any:
+    def keep(self, path: str, where: str = "") -> str:
+        """Import a .py file with one registration, let it stay in the registry, and return its name."""
+        name, item, origin = self._from_file(Path(path), where)
+        self._items[name], self._origins[name] = item, origin
+        return name
+
+    def _from_file(self, path: Path, where: str) -> tuple[str, T, tuple[str, str]]:
+        """Return name, class or record, and origin of what a file registers; the registry stays as it was.
+
+        So a file is found by its path only: edited or copied, it may use its name again.
+        """
         if not path.is_file():
             raise UsageError(f"{where + ': ' if where else ''}no such file: {path}")
         self.load()
         spec = importlib.util.spec_from_file_location(USER_MODULE + path.stem, path)
+        assert spec is not None, path
         module = importlib.util.module_from_spec(spec)
-        before = dict(self._items)
+        before = dict(self._items), dict(self._origins)
+        for name in [name for name, (home, _) in self._origins.items() if home == spec.name]:
+            del self._items[name], self._origins[name]  # of an earlier reading
         sys.modules[spec.name] = module
         try:
             _HELPERS.look_beside(path)
             _execute(module, path)
-            new = [v for v in self._items.values() if v.__module__ == spec.name]
+            new = [(n, self._items[n], origin) for n, origin in self._origins.items() if origin[0] == spec.name]
         finally:
-            self._items = before  # a file is found by its path only: edited or copied, it may use its name again
+            self._items, self._origins = before
         if len(new) != 1:
             raise UsageError(f"{path} registers {len(new)} {self.kind}s, expected exactly one")
         return new[0]
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> T:
         return self.resolve(name)
 
     def helper_files(self) -> list[Path]:
@@ -150,10 +179,6 @@ class _Helpers:
 
 
 _HELPERS = _Helpers()
-
-
-def _origin(item: Any) -> str:
-    return f"{item.__module__}.{item.__qualname__}"
 
 
 def _execute(module: Any, path: Path) -> None:

@@ -98,7 +98,7 @@ class RunRequest:
                 raise UsageError(f"--rounds {self.rounds}: federation.rounds is set too; give one of them")
             overrides["federation.rounds"] = self.rounds
         config = resolve(self.algo, self.scenario, self.preset, self.seed, device, overrides)
-        if self.data_root is not None and config.data.source == "synth":
+        if self.data_root is not None and not config.reads_files:
             raise UsageError(
                 f"--data-root {self.data_root}: preset {self.preset!r} uses the embedded data; --set data.source=real?"
             )

@@ -12,14 +12,16 @@ from typing import Any
 from .algorithms import ALGORITHMS, Algorithm
 from .checks import check_together, why_unfit
 from .config import RunConfig
+from .datasets import dataset_of_file
 from .errors import RefusedError, UsageError, short_repr, shorten, unknown
 from .files import sha256_file
 from .hooks import build_options, refusal_of
 from .meters import check_metric_options
 from .models.weights import resolved
 from .names import check_name
+from .plugins import take_file
 from .presets import read_preset
-from .scenarios import Parameters, check_scenario, read_scenario
+from .scenarios import Parameters, check_scenario, read_scenario, take_files
 from .schema import build, build_mapping, locate, plain
 from .setting import Setting
 from .yamlfile import parse_scalar
@@ -128,14 +130,63 @@ def _put_together(
         for depth in range(1, len(sections) + 1):  # sections that no file has
             origins.setdefault(".".join(sections[:depth]), flag)
     parameters.fill(tree["scenario"])
+    _take_files(tree, origins)
+    _fill_defaults(tree)
     return tree, origins
+
+
+# Values by domain; what they say for `default` holds for the domains of the scenario that they do not name.
+BY_DOMAIN = (
+    "data.size",
+    "data.train_samples",
+    "data.test_samples",
+    "train.local_epochs",
+    "train.warmup_epochs",
+    "train.scales",
+    "train.rotate_degrees",
+    "train.edge_weight",
+)
+
+
+def _fill_defaults(tree: dict[str, Any]) -> None:
+    clients = tree["scenario"].get("clients")
+    groups = [group for group in clients if isinstance(group, dict)] if isinstance(clients, list) else []
+    for path in BY_DOMAIN:
+        section, key = path.split(".")
+        values = tree[section].get(key) if isinstance(tree.get(section), dict) else None
+        if isinstance(values, dict) and "default" in values:
+            usual = values.pop("default")
+            for group in groups:
+                if isinstance(domain := group.get("dataset"), str):
+                    values.setdefault(domain, usual)
+
+
+def _take_files(tree: dict[str, Any], origins: Mapping[str, str]) -> None:
+    """Read the files that config and scenario name: of datasets, metrics, partitions and tasks."""
+    data, scenario = tree.get("data"), tree["scenario"]
+    if isinstance(data, dict):
+        named = build_mapping(data.get("files") or {}, origins, "data.files")
+        given = {domain: str(Path(str(path)).absolute()) for domain, path in named.items()}
+        for path in scenario.get("datasets") or ():
+            given.setdefault(dataset_of_file(str(path)).domain, str(path))
+        for domain, path in given.items():
+            if (brings := dataset_of_file(path).domain) != domain:
+                raise UsageError(f"{locate(f'data.files.{domain}', origins)}: {path} brings {brings!r}, not {domain!r}")
+        if given:
+            data["files"] = given
+            data["file_sha256"] = {domain: sha256_file(Path(path)) for domain, path in given.items()}
+    take_files(scenario, tree, locate("scenario", origins))
+    metrics = tree["evaluation"].get("metrics") if isinstance(tree.get("evaluation"), dict) else None
+    for task, name in (metrics if isinstance(metrics, dict) else {}).items():
+        if isinstance(name, str) and name.endswith(".py"):
+            metrics[task] = take_file("metric", name, locate(f"evaluation.metrics.{task}", origins), tree)
 
 
 def _check(tree: Mapping[str, Any], origins: Mapping[str, str]) -> RunConfig:
     """Build the config and check all that no method decides."""
     config = build(RunConfig, tree, origins).with_exchange()
     config = dataclasses.replace(config, model=resolved(config.model))
-    check_scenario(config.scenario, origins, "scenario")
+    check_scenario(config.scenario, origins, "scenario", tuple((config.data.files or {}).values()))
     check_together(config, origins)
     options = check_metric_options(config, origins)
     return dataclasses.replace(config, evaluation=dataclasses.replace(config.evaluation, metric_options=options))

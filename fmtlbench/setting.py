@@ -22,13 +22,14 @@ NEUTRAL = (
     "federation.park",
     "scenario.exchange",  # federation.exchange is what held
     "scenario.probe",  # it judges runs that are made without it
+    "scenario.datasets", "data.files", "plugin_files",  # where files lie; what is in them counts
 )  # fmt: skip
 OWN = ("algorithm", "seed")
 # They decide numbers, but no paper's setting describes them.
 INCIDENTAL = ("device", "numerics", "train.threads", "evaluation.every", "evaluation.batch_size")
 
 # Values that came when runs had been made: at these a config is what it was before, and has the same hash.
-LATER: dict[str, Any] = {"algorithm.helpers": {}, "train.compile": False}
+LATER: dict[str, Any] = {"algorithm.helpers": {}, "train.compile": False, "data.file_sha256": None, "plugins": {}}
 
 # How rows of one table may differ: the name of an axis → the value that rows show, and what else goes with it.
 AXES: dict[str, tuple[str, ...]] = {

@@ -13,8 +13,12 @@ from fmtlbench.registry import Registry
 if TYPE_CHECKING:
     import numpy as np
     import torch
+    from typing_extensions import Self
 
-METRICS = Registry("metric", "fmtlbench.metrics")
+    from fmtlbench.datasets import DatasetInfo
+    from fmtlbench.tasks import TaskSpec
+
+METRICS: Registry[type[Metric]] = Registry("metric", "fmtlbench.metrics")
 
 IGNORE = 255  # the label that means "do not score this pixel", in every task
 
@@ -44,19 +48,39 @@ class Metric:
 
     name: ClassVar[str] = ""  # set by the registry
     label: ClassVar[str]
-    unit: ClassVar[str]
+    unit: str
     higher_is_better: ClassVar[bool]
     tasks: ClassVar[tuple[str, ...]]
     description: ClassVar[str]
     # Arguments (or name=value) that a config or a flag cannot choose, with the reason.
     decided: ClassVar[Mapping[str, str]] = {}
+    scores_training_labels: ClassVar[bool] = False  # where labels to train on and to score against differ
     takes_raw: ClassVar[bool] = False  # `update` takes the network's raw outputs, not what the task decodes them to
 
     def __init__(self, **options: Any) -> None:
         self.options = options
         self._sums: dict[str, torch.Tensor] = {}
 
+    @classmethod
+    def set_up(cls, task: TaskSpec, dataset: DatasetInfo, size: tuple[int, int], options: Mapping[str, Any]) -> Self:
+        """Return a meter for a task of a dataset at an image size.
+
+        A metric that needs to know more than its options, such as the number of classes
+        (`dataset.classes[task.name]`), asks for it here.
+
+        Args:
+            task: The task's record: name, kind of labels, and so on.
+            dataset: What the dataset says of itself: class names, options for this metric, and so on.
+            size: Height and width of the images.
+            options: What a config says; it counts more than what the dataset says.
+        """
+        meter = cls(**{**dataset.metric_options.get(cls.name, {}), **options})
+        if task.unit is not None:
+            meter.unit = task.unit
+        return meter
+
     def update(self, prediction: Any, target: Any) -> None:
+        """Add a batch of predictions and labels."""
         raise NotImplementedError
 
     def _score(self, sums: dict[str, torch.Tensor]) -> tuple[float, dict[str, float]]:

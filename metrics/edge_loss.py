@@ -22,6 +22,7 @@ class EdgeLoss(Metric):
     label, unit, higher_is_better = "edge_loss", "", False
     tasks = ("edge",)
     takes_raw = True
+    scores_training_labels = True  # as the public meters do
     description = "class-weighted binary cross-entropy of edge logits"
 
     def __init__(self, *, positive_weight: float = 0.95) -> None:

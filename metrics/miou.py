@@ -36,6 +36,10 @@ class MeanIoU(Metric):
         super().__init__(num_classes=num_classes, absent=absent, ignore=ignore)
         self.num_classes, self.absent, self.ignore = num_classes, absent, ignore
 
+    @classmethod
+    def set_up(cls, task, dataset, size, options):
+        return super().set_up(task, dataset, size, {"num_classes": dataset.classes[task.name], **options})
+
     def update(self, prediction: Any, target: Any) -> None:
         """Add class maps `prediction` and `target`, both integer [B, H, W]."""
         import torch

@@ -6,19 +6,21 @@ import warnings
 from collections.abc import Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 from ..errors import UsageError, unknown
 from ..names import check_name
+from ..plugins import take_file
 from ..schema import build
 from ..yamlfile import load_yaml
 from ._parameters import Parameters
 from ._probe import ROLES, Expectation, Probe
-from ._schema import RELABELLED, ClientSpec, Partition, Scenario, check_client_names, check_images, check_scenario
+from ._schema import ClientSpec, Partition, Scenario, check_client_names, check_images, check_scenario
 
 __all__ = [
-    "RELABELLED", "ROLES", "ClientSpec", "Expectation", "Parameters", "Partition", "Probe", "Scenario",
+    "ROLES", "ClientSpec", "Expectation", "Parameters", "Partition", "Probe", "Scenario",
     "check_client_names", "check_images", "check_scenario", "load_scenario", "probe_names", "read_scenario",
-    "scenario_files",
+    "scenario_files", "take_files",
 ]  # fmt: skip
 
 
@@ -69,13 +71,53 @@ def read_scenario(name: str) -> tuple[str, dict, dict[str, str]]:
         raise UsageError(f"{path}: expected a mapping with keys description, paper, version, clients")
     if "name" in data:
         raise UsageError(f"{origins['name']}: name: a scenario is named by its file ({path.stem}); remove the key")
+    _find_beside(path, data)
     return path.stem, data, origins
+
+
+def _find_beside(path: Path, data: dict) -> None:
+    """Let the files that a scenario names be found from everywhere: they lie beside its own."""
+
+    def beside(value: Any, *endings: str) -> Any:
+        return str((path.parent / value).absolute()) if isinstance(value, str) and value.endswith(endings) else value
+
+    if isinstance(files := data.get("datasets"), list):
+        data["datasets"] = [beside(file, "") for file in files]
+    if isinstance(rule := data.get("partition"), dict):
+        rule["kind"] = beside(rule.get("kind", "equal"), ".py")
+    for group in _groups(data):
+        if isinstance(tasks := group.get("tasks"), list):
+            group["tasks"] = [beside(task, ".py") for task in tasks]
+
+
+def take_files(data: dict, tree: dict, where: str = "") -> None:
+    """Register partitions and tasks that a scenario's tree gives as files, put their names there instead of the paths.
+
+    Args:
+        data: the scenario's own tree.
+        tree: the tree of the config, which notes the files.
+        where: what messages begin with.
+    """
+    rule = data.get("partition")
+    if isinstance(rule, dict) and isinstance(kind := rule.get("kind"), str) and kind.endswith(".py"):
+        rule["kind"] = take_file("partition", kind, where, tree)
+    for group in _groups(data):
+        tasks = group.get("tasks")
+        for j, task in enumerate(tasks if isinstance(tasks, list) else ()):
+            if isinstance(task, str) and task.endswith(".py"):
+                tasks[j] = take_file("task", task, where, tree)
+
+
+def _groups(data: dict) -> list[dict]:
+    groups = data.get("clients")
+    return [group for group in groups if isinstance(group, dict)] if isinstance(groups, list) else []
 
 
 def load_scenario(name: str) -> Scenario:
     """A checked scenario with its parameters at their defaults, by name or by path."""
     stem, data, origins = read_scenario(name)
     Parameters(stem, data, origins).fill(data)
+    take_files(data, {}, name)
     scenario = build(Scenario, {"name": stem, **data}, origins)
     check_scenario(scenario, origins)
     return scenario

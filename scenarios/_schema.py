@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Literal
 
-from ..data.catalog import DOMAINS
+from ..datasets import domains
 from ..errors import RefusedError, UsageError, nearest
 from ..names import check_name
+from ..partitions import PARTITIONS
 from ..schema import limits, locate
+from ..tasks import TASKS
 from ._probe import Probe, check_probe
-
-# Rules that change labels (data/relabel.py has them) → the tasks they fit.
-RELABELLED = {"rotate": ("semseg", "human_parts"), "negate": ("normals",), "invert": ("sal", "edge")}
-DRAWN = ("dirichlet", "quantity")  # partitions that need alpha
 
 MOST_CLIENTS = 100_000
 
@@ -50,7 +48,7 @@ class Group:
 class Partition:
     """How the training images of one domain are dealt to its clients."""
 
-    kind: Literal["equal", "linear", "dirichlet", "quantity"] = "equal"
+    kind: str = "equal"  # a name of PARTITIONS; in a file also the path of a .py file with one
     alpha: float | None = limits(
         None, low=1e-3, high=1e6, doc="concentration of dirichlet and quantity: small is skewed"
     )
@@ -58,7 +56,7 @@ class Partition:
     @property
     def drawn(self) -> bool:
         """Whether the seed decides how many images a client gets."""
-        return self.kind in DRAWN
+        return PARTITIONS[self.kind].takes_alpha
 
 
 @dataclass(frozen=True)
@@ -76,6 +74,7 @@ class Scenario:
     exchange: Literal["decoders", "models"] = "decoders"
     parameters: dict[str, Any] = field(default_factory=dict)  # name → number: what the file left open, as it was set
     probe: Probe | None = None  # what is known of the answer here, if anything is
+    datasets: tuple[str, ...] = ()  # files that bring its datasets, .py or .yml, beside the scenario's own file
 
     def parties(self) -> tuple[ClientSpec, ...]:
         """The clients that take part one by one, in file order, each with an id of its own."""
@@ -158,7 +157,7 @@ def held_tasks(group: Group, number: int) -> tuple[str, ...]:
 
 
 def check_images(
-    scenario: Scenario, images: Mapping[str, int], chosen: bool, origins: Mapping[str, str], path: str = ""
+    scenario: Scenario, images: Mapping[str, int | None], chosen: bool, origins: Mapping[str, str], path: str = ""
 ) -> None:
     """Complain where clients outnumber the training images of their domain; names the largest group of them.
 
@@ -168,6 +167,8 @@ def check_images(
     for i, group in enumerate(scenario.clients):
         pools.setdefault((group.dataset, group.pool), {})[i] = group.count
     for (domain, _), counts in pools.items():
+        if images[domain] is None:  # it will be known when the data are open
+            continue
         if reason := scenario.too_crowded(domain, sum(counts.values()), images[domain], chosen):
             largest = max(counts, key=counts.get)
             field = f"clients.{largest}.count" if counts[largest] > 1 else "clients"
@@ -187,8 +188,15 @@ def check_client_names(scenario: Scenario, origins: Mapping[str, str], path: str
             check_name(group.id, "client", f"{locate(f'{path}.{field}' if path else field, origins)}: {field}")
 
 
-def check_scenario(scenario: Scenario, origins: Mapping[str, str], path: str = "") -> None:
-    """What types alone cannot say; every complaint names file, line and field."""
+def check_scenario(scenario: Scenario, origins: Mapping[str, str], path: str = "", files: Sequence[str] = ()) -> None:
+    """Check what types alone cannot say; every complaint names file, line and field.
+
+    Args:
+        scenario: as its file and overrides have it.
+        origins: where each value was written.
+        path: of the scenario in the tree that `origins` speaks of.
+        files: that bring further datasets.
+    """
 
     def complain(field: str, message: str) -> UsageError:
         here = f"{path}.{field}" if path else field
@@ -211,22 +219,29 @@ def check_scenario(scenario: Scenario, origins: Mapping[str, str], path: str = "
     if "unseen" in scenario.evaluation and not scenario.unseen():
         raise complain("evaluation", "no client is unseen; mark one with unseen: true, or leave it out of the list")
     kind, alpha = scenario.partition.kind, scenario.partition.alpha
+    if kind not in PARTITIONS:
+        raise complain("partition.kind", f"no partition {kind!r}; {nearest(kind, PARTITIONS)}")
     if scenario.partition.drawn and alpha is None:
         raise complain("partition", f"{kind} needs alpha, for example {{kind: {kind}, alpha: 0.5}}")
     if not scenario.partition.drawn and alpha is not None:
-        raise complain("partition.alpha", f"is for kind: {' and '.join(DRAWN)} only, and this is {kind}")
+        drawn = " and ".join(name for name, rule in PARTITIONS.items() if rule.takes_alpha)
+        raise complain("partition.alpha", f"is for kind: {drawn} only, and this is {kind}")
     if all(spec.joins for spec in scenario.parties()):
         raise complain("clients", "nobody is there in the first round; a client without `joins` must be")
+    known = domains((*scenario.datasets, *files))
     for i, group in enumerate(scenario.clients):
-        if group.dataset not in DOMAINS:
-            raise complain(f"clients.{i}.dataset", f"no dataset {group.dataset!r}; {nearest(group.dataset, DOMAINS)}")
+        if group.dataset not in known:
+            raise complain(
+                f"clients.{i}.dataset",
+                f"no dataset {group.dataset!r}; {nearest(group.dataset, known)}; a dataset of your own comes with "
+                "--dataset-file, or the scenario names its file: datasets: [my_data.py]",
+            )
         if not group.tasks:
             raise complain(f"clients.{i}.tasks", "a client needs at least one task")
         for j, task in enumerate(group.tasks):
-            if task not in DOMAINS[group.dataset]:
+            if task not in (offered := known[group.dataset].all_tasks()):
                 raise complain(
-                    f"clients.{i}.tasks.{j}",
-                    f"{group.dataset} has no task {task!r}; {nearest(task, DOMAINS[group.dataset])}",
+                    f"clients.{i}.tasks.{j}", f"{group.dataset} has no task {task!r}; {nearest(task, offered)}"
                 )
             if task in group.tasks[:j]:
                 raise complain(f"clients.{i}.tasks.{j}", f"task {task!r} is listed twice")
@@ -242,7 +257,7 @@ def check_scenario(scenario: Scenario, origins: Mapping[str, str], path: str = "
             where = f"clients.{i}.relabel.{task}"
             if task not in group.tasks:
                 raise complain(where, f"the client has no such task; {nearest(task, group.tasks)}")
-            if rule not in (fitting := [name for name, tasks in RELABELLED.items() if task in tasks]):
+            if rule not in (fitting := TASKS[task].kind.relabelling):
                 known = nearest(rule, fitting) if fitting else "no rule fits it"
                 raise complain(where, f"no rule {rule!r} for {task}; {known}")
     check_client_names(scenario, origins, path)

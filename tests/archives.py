@@ -10,6 +10,8 @@ import numpy as np
 from PIL import Image
 from scipy.io import savemat
 
+from fmtlbench.datasets import dataset_for, open_split
+
 NYUD_IDS = {"train": ("0003", "0004", "0009"), "test": ("0001", "0002")}
 PASCAL_IDS = {"train": ("2008_000008", "2008_000015", "2008_000019"), "test": ("2008_000002", "2008_000003")}
 SIZES = ((30, 40), (24, 32), (40, 30))
@@ -229,3 +231,8 @@ def _lists(folder: Path, pattern: str, ids: dict[str, tuple[str, ...]]) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(f"{image}\n" for image in ids[split]))
     return folder
+
+
+def open_real(domain, split, root, size=None, tasks=None, **options):
+    """Open a split of the dataset with files that stands for a domain."""
+    return open_split(dataset_for(domain, "real"), split, root, size=size, tasks=tasks, **options)

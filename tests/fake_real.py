@@ -6,8 +6,9 @@ import hashlib
 from pathlib import Path
 
 import numpy as np
+from fake_data import FakeReader
 
-from fmtlbench.data.real.dataset import Provenance
+from fmtlbench.datasets import Provenance, dataset_for
 from fmtlbench.errors import FmtlbenchError, UsageError
 
 TASKS = ("semseg", "human_parts", "sal", "edge", "normals", "depth")
@@ -30,17 +31,18 @@ def position_sample(height: int, width: int, seed: int = 0) -> dict[str, np.ndar
     }
 
 
-class FakeReal:
+class FakeReal(FakeReader):
     """`count` images of different sizes; those in `damaged` cannot be read, files in `changed` have another size."""
 
-    domain, split, lineage = "nyud", "train", "0123456789abcdef" * 4
+    lineage, stacked = "0123456789abcdef" * 4, False
+    info = dataset_for("nyud", "real")
 
     def __init__(
         self, count: int = 9, size: tuple[int, int] = (24, 32), damaged: tuple[int, ...] = (),
-        tasks: tuple[str, ...] = TASKS, edges: str = "training", changed: tuple[tuple[int, str], ...] = (),
+        tasks: tuple[str, ...] = TASKS, purpose: str = "training", changed: tuple[tuple[int, str], ...] = (),
     ) -> None:  # fmt: skip
         self.count, self.size, self.damaged, self.tasks = count, size, damaged, tasks
-        self.edges, self.changed, self.resize = edges, changed, "none"
+        self.purpose, self.changed, self.resize = purpose, changed, "none"
         self.ids = [f"{number:04d}" for number in range(count)]
         self.reads: list[int] = []
 
@@ -52,11 +54,11 @@ class FakeReal:
         return hashlib.sha256(f"{self.count}{self.tasks}".encode()).hexdigest()
 
     def provenance(self, key: str) -> Provenance:
-        name = f"edge-{self.edges}" if key == "edge" else key
+        name = f"edge-{self.purpose}" if key == "edge" else key
         images = [[image, 100 + ((index, key) in self.changed)] for index, image in enumerate(self.ids)]
         return Provenance(name, [name], images)
 
-    def name(self, index: int) -> str:
+    def image_id(self, index: int) -> str:
         return self.ids[index]
 
     def sample(self, index: int, keys=None) -> dict[str, np.ndarray]:

@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 from fmtlbench import pretrain as module
 from fmtlbench.cli import main
 from fmtlbench.config import ModelConfig
-from fmtlbench.data.synth.labels import presence
+from fmtlbench.datasets.synth.labels import presence
 from fmtlbench.engine.watch import DivergedError
 from fmtlbench.errors import FmtlbenchError, UsageError
 from fmtlbench.files import sha256_file

@@ -127,7 +127,7 @@ def make_plan(grid: Grid, template: RunRequest, device: str, with_local: bool = 
             cell.append(plan.refusals[-1])
             return False
         for seed in grid.seeds:
-            where = None if config.data.source == "synth" else template.data_root
+            where = template.data_root if config.reads_files else None
             asked = replace(
                 template, algo=variant.algo, scenario=scenario, preset=preset, seed=seed, data_root=where,
                 overrides=overrides,

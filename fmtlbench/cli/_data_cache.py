@@ -30,10 +30,10 @@ def main(args: argparse.Namespace) -> int:
     import warnings
 
     from ..data.cache import build_cache
-    from ..data.real import open_real
+    from ..datasets import open_split
 
     datasets = [
-        open_real(info.domain, split, args.data_root, layout=args.layout)
+        open_split(info, split, args.data_root, layout=args.layout)
         for split in ([args.split] if args.split else ("train", "test"))
     ]
     for dataset in datasets:

@@ -7,11 +7,12 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+from ..tasks import TASKS
 from .data import add_dataset_arguments, dataset_info, told_on_stderr
 
 if TYPE_CHECKING:
-    from ..data.catalog import DatasetInfo
     from ..data.check import LabelCount, SplitCheck
+    from ..datasets import DatasetInfo
 
 RENDERED = (32, 256)  # embedded images per split, without and with --deep
 
@@ -51,9 +52,9 @@ def _open(info: DatasetInfo, split: str, args: argparse.Namespace):
         from ..data.check import Rendered
 
         return Rendered(info.name, split, RENDERED[args.deep], tuple(args.size or (64, 64)))
-    from ..data.real import open_real
+    from ..datasets import open_split
 
-    return open_real(info.domain, split, args.data_root, layout=args.layout, complete=False)
+    return open_split(info, split, args.data_root, layout=args.layout, complete=False)
 
 
 def _record(info: DatasetInfo, splits: dict, checks: dict[str, SplitCheck], twice: list[str], deep: bool) -> dict:
@@ -156,7 +157,7 @@ def _title(info: DatasetInfo, check: SplitCheck) -> str:
 def _row(task: str, count: LabelCount) -> dict[str, Any]:
     values = "–" if count.low is None else f"{count.low:.4g} to {count.high:.4g}"
     share = 100 * count.labelled / count.pixels if count.pixels else 0.0
-    what = {"normals": "length", "depth": "metres"}.get(task, "class")
+    what = TASKS[task].kind.quantity
     return {
         "task": task, "read": count.images, "bad": count.bad, "values": f"{what} {values}",
         "labelled": f"{share:.1f} %",

@@ -42,24 +42,24 @@ def main(args: argparse.Namespace) -> int:
     from ..data.contact_sheet import contact_sheet
 
     samples = (_rendered if info.source == "synth" else _read)(info, args)
-    figure = contact_sheet(samples, info.tasks, info.classes, info.class_names)
+    figure = contact_sheet(samples, info.tasks, info.class_names)
     write_output(output, lambda new: figure.savefig(new, format=output.suffix[1:].lower()))
     print(output)
     return 0
 
 
 def _rendered(info, args: argparse.Namespace) -> list[dict]:
-    from ..data.synth import generate
+    from ..datasets.synth import generate
 
     size = tuple(args.size or (64, 64))
     return [generate(info.name, args.split, args.first + i, size) for i in range(args.count)]
 
 
 def _read(info, args: argparse.Namespace) -> list[dict]:
-    from ..data.real import open_real
+    from ..datasets import open_split
     from ..errors import UsageError
 
-    dataset = open_real(info.domain, args.split, args.data_root, layout=args.layout)
+    dataset = open_split(info, args.split, args.data_root, layout=args.layout)
     if args.first >= len(dataset):
         raise UsageError(f"--first {args.first}: {info.name} {args.split} has {len(dataset)} images")
     return [dataset.sample(i) for i in range(args.first, min(args.first + args.count, len(dataset)))]

@@ -62,8 +62,10 @@ def show_scenario(args: argparse.Namespace) -> int:
         )
     if scenario.probe is not None:
         _print_probe(scenario.probe)
-    if config.data.source == "real" and any(spec.tasks == ("human_parts",) for spec in scenario.everybody()):
-        print("a client with human parts alone uses only those of its images that show people")
+    readers = [(config.data.dataset(spec.dataset).readers[0], spec) for spec in scenario.everybody()]
+    for said in dict.fromkeys(reader.explain_eligible(spec.tasks) for reader, spec in readers):
+        if said:
+            print(said)
     print_records([_record(client) for client in clients])
     for file in files:
         print(file)
@@ -108,21 +110,19 @@ def _clients(config: RunConfig, seed: int | None) -> list[dict[str, Any]]:
 def _sizes(
     config: RunConfig, domain: str, pool: str | None, members: list[ClientSpec], seed: int | None
 ) -> list[int] | list[None]:
-    from ..data.partitions import equal_sizes, linear_sizes
+    from ..partitions import PARTITIONS
+
+    rule, images = PARTITIONS[config.scenario.partition.kind](), config.data.train_images(domain)
+    known = None if images is None else rule.sizes(images, len(members), config.scenario.least_images)
+    if known is not None:
+        return known
+    if seed is None:
+        return [None] * len(members)
+    from ..data.open import open_split
     from ..data.views import shares_of
 
-    kind = config.scenario.partition.kind
-    if config.scenario.partition.drawn:
-        if seed is None:
-            return [None] * len(members)
-        from ..data.open import open_split
-
-        dataset = open_split(config.data, domain, "train")
-        return [len(share) for share in shares_of(config, domain, pool, dataset, len(members))]
-    images = config.data.train_images(domain)
-    if kind == "linear":
-        return linear_sizes(images, len(members), config.scenario.least_images)
-    return equal_sizes(images, len(members))
+    dataset = open_split(config.data, domain, "train")
+    return [len(share) for share in shares_of(config, domain, pool, dataset, len(members))]
 
 
 def _attendance(spec: ClientSpec) -> str:

@@ -82,7 +82,7 @@ def check_data_root(plan: Plan, args: argparse.Namespace) -> None:
     """Refuse a --data-root that no run would look at."""
     from ..errors import UsageError
 
-    if args.data_root is not None and all(run.config.data.source == "synth" for run in plan.runs):
+    if args.data_root is not None and not any(run.config.reads_files for run in plan.runs):
         raise UsageError(f"--data-root {args.data_root}: every run uses the embedded data; --set data.source=real?")
 
 

@@ -31,7 +31,7 @@ def add_dataset_arguments(parser) -> None:
 
 def dataset_info(args):
     """The catalogue entry that the arguments name; options that do not fit it are refused."""
-    from ..data.catalog import DATASETS
+    from ..datasets import DATASETS
     from ..errors import UsageError, unknown
 
     if args.dataset not in DATASETS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import math
 import sys
@@ -13,11 +14,12 @@ from ..errors import FmtlbenchError, UsageError
 from ..tasks import TASKS
 
 if TYPE_CHECKING:
-    import numpy as np
-
+    from ..datasets import ArchiveDataset, DatasetInfo
     from ..metrics import Metric, MetricResult
-    from ..metrics._folders import Files
+    from ..predictions.scoring import Pairs
 
+PLAIN = "plain"  # labels as files of the task's kind
+LAYOUTS = "layout of the labels: a dataset with files (fmtlbench list datasets), its .py or .yml file, or plain"
 
 EPILOG = """\
 Files are paired by image id: semseg and human_parts as PNG of class ids, normals as PNG of (n+1)*127.5, sal and edge as
@@ -47,7 +49,12 @@ def add(verbs) -> None:
     parser.add_argument("--task", required=True, choices=sorted(TASKS))
     parser.add_argument("--pred", required=True, type=Path, metavar="DIR", help="predictions (or DIR/TASK)")
     parser.add_argument("--gt", required=True, type=Path, metavar="DIR", help="archive root, or folder of labels")
-    parser.add_argument("--dataset", required=True, metavar="NAME", help="layout of the labels: nyud, pascal or plain")
+    parser.add_argument(
+        "--dataset",
+        required=True,
+        metavar="NAME",
+        help="layout of the labels: a dataset with files (fmtlbench list datasets), its .py or .yml file, or plain",
+    )
     parser.add_argument("--split", default="val", metavar="NAME", help="id list of the archive (default: val)")
     parser.add_argument("--ids", type=Path, metavar="FILE", help="file of image ids to score instead")
     parser.add_argument("--classes", type=int, metavar="N", help="number of classes, where the dataset does not say")
@@ -67,20 +74,22 @@ def add(verbs) -> None:
 
 def main(args: argparse.Namespace) -> int:
     from ..files import check_folder
-    from ..metrics._folders import collect
+    from ..predictions.scoring import pair_files
 
     if args.output:
         check_folder(args.output)
-    files = collect(args.pred, args.gt, args.dataset, args.task, args.split, args.ids)
-    _refuse(files.problems())
-    meter = _meter(args, files)
+    info = _dataset(args)
+    classes = args.classes or (info.classes.get(args.task) if info else None)
+    pairs = pair_files(args.pred, args.gt, TASKS[args.task], info, classes, args.split, args.ids)
+    _refuse(pairs.problems())
+    meter = _meter(args, info, classes, pairs)
     try:
-        _refuse(_score(meter, files, args))
+        _refuse(_score(meter, pairs, args))
         result = meter.compute()
     finally:
         if hasattr(meter, "close"):
             meter.close()
-    record = _record(args, result, meter, len(files.ids))
+    record = _record(args, result, meter, len(pairs.ids))
     if args.output:
         _write(args.output, record, meter)
     if args.json:
@@ -90,6 +99,21 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
+def _dataset(args: argparse.Namespace) -> DatasetInfo | None:
+    """Return the dataset in whose form the labels are; None for plain files."""
+    from ..datasets import DATASETS, dataset_of_file
+    from ..errors import unknown
+
+    if args.dataset == PLAIN:
+        return None
+    if args.dataset.endswith((".py", ".yml", ".yaml")):
+        return dataset_of_file(args.dataset)
+    there = {name: info for name, info in DATASETS.items() if info.source != "synth"}
+    if args.dataset not in there:
+        raise unknown("dataset layout", args.dataset, [*there, PLAIN], "--dataset")
+    return there[args.dataset]
+
+
 def _refuse(problems: list[str]) -> None:
     if problems:
         for line in problems:
@@ -97,100 +121,94 @@ def _refuse(problems: list[str]) -> None:
         raise FmtlbenchError(f"not scored: {len(problems)} file{'s' * (len(problems) > 1)} to put right, listed above")
 
 
-def _meter(args: argparse.Namespace, files: Files) -> Metric:
+def _meter(args: argparse.Namespace, info: DatasetInfo | None, classes: int | None, pairs: Pairs) -> Metric:
+    from ..datasets import DatasetInfo
     from ..metrics import METRICS, MetricError
-    from ..metrics._folders import layout
 
-    known, name = layout(args.dataset), TASKS[args.task].metric
-    given = _given(args, name)
-    options: dict = {}
-    if name == "miou":
-        classes = args.classes or known.classes.get(args.task)
-        if not classes:
-            raise UsageError(f"--classes: needed, since the layout {args.dataset!r} does not fix it for {args.task}")
-        options = {"num_classes": classes, "absent": args.absent or "skip"}
-    elif name == "odsf":
-        maps = {path.suffix.lower() for i, path in files.labels.items() if i in set(files.ids)}
-        if ".mat" in maps and len(maps) > 1:
-            raise UsageError(f"--gt: a mixture of label maps (.mat) and boundary maps in {args.gt}")
-        if ".mat" in maps and "gt" in given:
-            raise UsageError(f"--option gt={given['gt']}: is for boundary maps, and the labels are label maps (.mat)")
-        # boundary maps of pascal are drawn already; those of nyud go the way the published scores went
-        edges = args.edge_gt or ("seism" if args.dataset == "nyud" else "plain")
-        options = {
-            "max_dist": known.max_dist if args.max_dist is None else args.max_dist,
-            "nms": not args.no_nms,
-            "gt": "labelmap" if ".mat" in maps else edges,
-            "jobs": args.jobs,
-        }
+    task = TASKS[args.task]
+    metric, given = METRICS[task.metric], _given(args, task.metric)
+    if task.kind.outputs is None and not classes:
+        raise UsageError(f"--classes: needed, since the layout {args.dataset!r} does not fix it for {args.task}")
+    drawn = info is not None and any(reader.needs.get(args.task) for reader in _archives(info))
+    if "gt" in given and drawn:
+        raise UsageError(f"--option gt={given['gt']}: is for boundary maps, and {args.dataset} draws its own labels")
+    meant = info.metric_options.get(task.metric, {}) if info else {"gt": "plain"} if "gt" in _accepted(metric) else {}
+    options = {**meant, **({"jobs": args.jobs} if "jobs" in _accepted(metric) else {}), **given}
+    names = {args.task: tuple(map(str, range(classes)))} if classes else {}
+    known = DatasetInfo(args.dataset, args.dataset, "real", args.dataset, (args.task,), names, "", ())
     try:
-        return METRICS[name](**{**options, **given})
+        return metric.set_up(task, known, (1, 1), options)
     except MetricError as error:
         raise UsageError(str(error)) from None
 
 
-def _given(args: argparse.Namespace, metric: str) -> dict:
-    """The --option flags, typed; what another flag says too is refused."""
+def _archives(info: DatasetInfo) -> list[type[ArchiveDataset]]:
+    from ..datasets import ArchiveDataset
+
+    return [reader for reader in info.readers if issubclass(reader, ArchiveDataset)]
+
+
+def _accepted(metric: type[Metric]) -> set[str]:
+    return set(inspect.signature(metric).parameters)
+
+
+def _given(args: argparse.Namespace, name: str) -> dict:
+    """Return what the flags say of the metric's options, typed; what two flags say is refused."""
     from ..meters import typed_options
+    from ..metrics import METRICS
     from ..resolving import parse_overrides
 
     values = parse_overrides(args.options, "--option", "absent=zero")
-    said = {"absent": args.absent, "nms": args.no_nms or None, "max_dist": args.max_dist, "gt": args.edge_gt}
-    for name in values:
-        if said.get(name) is not None:
-            flag = {"nms": "--no-nms", "max_dist": "--max-dist", "gt": "--edge-gt"}.get(name, f"--{name}")
-            raise UsageError(f"--option {name}: {flag} is given too; give one of them")
-    return typed_options(metric, values, {name: f"--option {name}={value}" for name, value in values.items()})
+    short = {
+        "absent": ("--absent", args.absent),
+        "nms": ("--no-nms", False if args.no_nms else None),
+        "max_dist": ("--max-dist", args.max_dist),
+        "gt": ("--edge-gt", args.edge_gt),
+    }
+    for option, (flag, value) in short.items():
+        if value is None:
+            continue
+        if option in values:
+            raise UsageError(f"--option {option}: {flag} is given too; give one of them")
+        if option not in _accepted(METRICS[name]):
+            raise UsageError(f"{flag}: {name}, which scores {args.task}, has no option {option}")
+        values[option] = value
+    return typed_options(name, values, {option: f"--option {option}={value}" for option, value in values.items()})
 
 
-def _score(meter: Metric, files: Files, args: argparse.Namespace) -> list[str]:
-    """Feed every pair to the meter; returns what is wrong, one line per file."""
+def _score(meter: Metric, pairs: Pairs, args: argparse.Namespace) -> list[str]:
+    """Feed every pair to the meter; return what is wrong, one line per file."""
     from rich.console import Console
     from rich.progress import track
 
+    from ..datasets import DamagedFileError
     from ..metrics import MetricError
-    from ..metrics._folders import FileError, read_prediction
 
     problems: list[str] = []
     console = Console(stderr=True)
-    ids = track(files.ids, f"{args.task} {args.dataset}", console=console, disable=not console.is_terminal)
+    ids = track(pairs.ids, f"{args.task} {args.dataset}", console=console, disable=not console.is_terminal)
     for image in ids:
         prediction = label = None
         try:
-            prediction = read_prediction(files.predictions[image], args.task)
-        except FileError as error:
-            problems.append(f"{files.predictions[image]}: {error}")
+            prediction = pairs.read_prediction(image)
+        except DamagedFileError as error:
+            problems.append(str(error))
         try:
-            label = _label(files.labels[image], args, files.root, prediction)
-        except FileError as error:
-            problems.append(f"{files.labels[image]}: {error}")
+            label = pairs.read_target(image, None if prediction is None else prediction.shape)
+        except DamagedFileError as error:
+            problems.append(str(error))
         if prediction is None or label is None:
             continue
         if prediction.shape != label.shape:
             sizes = ["×".join(map(str, array.shape[-2:])) for array in (prediction, label)]
-            problems.append(f"{files.predictions[image]}: {sizes[0]} pixels, but its label has {sizes[1]}")
+            problems.append(f"{pairs.predictions[image]}: {sizes[0]} pixels, but its label has {sizes[1]}")
             continue
         try:
             meter.update(prediction[None], label[None])
         except MetricError as error:
-            culprit = files.labels if " target:" in str(error) else files.predictions
-            problems.append(f"{culprit[image]}: {error}")
+            culprit = pairs.labels.place(image) if " target:" in str(error) else pairs.predictions[image]
+            problems.append(f"{culprit}: {error}")
     return problems
-
-
-def _label(path: Path, args: argparse.Namespace, root: Path | None, prediction: np.ndarray | None) -> np.ndarray:
-    from ..metrics._folders import FileError, read_label
-
-    if args.task != "human_parts" or path.suffix.lower() != ".mat":
-        return read_label(path, args.task, args.dataset, root)
-
-    from ..data.real.files import DamagedFileError
-    from ..data.real.person_parts import scored_parts
-
-    try:
-        return scored_parts(path, (1, 1) if prediction is None else prediction.shape)
-    except DamagedFileError as error:
-        raise FileError(error.problem) from None
 
 
 def _record(args: argparse.Namespace, result: MetricResult, meter: Metric, images: int) -> dict:

@@ -44,7 +44,7 @@ def _metrics() -> list[dict]:
 
 
 def _datasets() -> list[dict]:
-    from ..data.catalog import DATASETS
+    from ..datasets import DATASETS
 
     return [
         {"name": d.name, "domain": d.domain, "tasks": ", ".join(d.tasks), "description": d.description}

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..tasks import TASKS
 from .amounts import USUAL, Amounts
 from .relabel import relabel
 from .tensors import to_tensors
@@ -36,7 +37,7 @@ def train_batches(
     """
     order = view.indices[rng.permutation(len(view))]
     parts = _parts(order[: batch_count(len(view), size) * size], size)
-    if _is_real(view):
+    if not view.dataset.stacked:
         seed = int(rng.integers(2**63))
         loaded = _real_batches(view, parts, tasks, augment, seed, device, workers, amounts)
         yield from (relabelled(view, batch) for batch in loaded)
@@ -53,7 +54,7 @@ def test_batches(
 ) -> Iterator[dict[str, Tensor]]:
     """Every image once, in order; real ones padded or stretched to the dataset's size."""
     parts = _parts(view.indices, size)
-    if _is_real(view):
+    if not view.dataset.stacked:
         yield from (relabelled(view, b) for b in _real_batches(view, parts, tasks, (), None, device, workers))
         return
     for indices in parts:
@@ -71,16 +72,12 @@ def batch_count(images: int, size: int) -> int:
 
 
 def flip(arrays: dict[str, np.ndarray], which: np.ndarray) -> None:
-    """Mirror the chosen samples left to right; a mirrored normal points the other way along x."""
+    """Mirror the chosen samples left to right, in place."""
     for key, value in arrays.items():
-        value[which] = value[which, :, ::-1]
-        if key == "normals":
-            value[which, ..., 0] *= -1
-
-
-def _is_real(view: View) -> bool:
-    """Images of their own sizes come one by one."""
-    return hasattr(view.dataset, "sample")
+        mirrored = value[which, :, ::-1]
+        if key != "image":
+            TASKS[key].kind.mirror(mirrored)
+        value[which] = mirrored
 
 
 def _real_batches(

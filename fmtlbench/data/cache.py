@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from ..cache_folder import BrokenCacheError, cache_root, sweep
 from ..errors import FmtlbenchError
-from .cache_folder import BrokenCacheError, cache_root, sweep
 from .cache_part import Part, Sample, write_part
 
 FORMAT = 2  # raise it whenever the files change
@@ -28,7 +28,7 @@ Progress = Callable[[int, int], None]
 
 def cache_folder(dataset: Any, cache_dir: Path | None = None) -> Path:
     """Where decoded samples of this archive's split belong; the parts say which files they were made of."""
-    name = f"{dataset.domain}-{dataset.split}-{dataset.lineage[:32]}-v{FORMAT}"
+    name = f"{dataset.info.domain}-{dataset.split}-{dataset.lineage[:32]}-v{FORMAT}"
     return cache_root(cache_dir) / "decoded" / name
 
 
@@ -36,7 +36,7 @@ def build_cache(dataset: Any, cache_dir: Path | None = None, progress: Progress 
     """Decode what is not in the cache yet; what is there is read and checked, and made again if damaged or outdated.
 
     Args:
-        dataset: a reader of real data, see fmtlbench.data.real; its tasks and images are cached.
+        dataset: a reader of real data, see fmtlbench.datasets; its tasks and images are cached.
         cache_dir: by default $FMTLBENCH_CACHE or the user's cache folder.
         progress: called with (done, total) arrays.
     """
@@ -78,7 +78,7 @@ class CachedDataset:
                 continue
             except BrokenCacheError as error:
                 warnings.warn(
-                    f"{error}; reading {key} from the archive instead, `fmtlbench data cache {source.domain}` "
+                    f"{error}; reading {key} from the archive instead, `fmtlbench data cache {source.info.name}` "
                     "repairs it",
                     stacklevel=3,
                 )
@@ -116,7 +116,7 @@ class CachedDataset:
         try:
             return self._parts[key][index // SAMPLES].read(index % SAMPLES, key)
         except BrokenCacheError as error:
-            warnings.warn(f"{error}; reading {self.source.name(index)} from the archive instead", stacklevel=4)
+            warnings.warn(f"{error}; reading {self.source.image_id(index)} from the archive instead", stacklevel=4)
             return None
 
 

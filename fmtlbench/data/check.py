@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from ..datasets import DatasetInfo, OfficialList
 from ..errors import FmtlbenchError
 from ..seeds import stream
-from ..tasks import IGNORE
-from .catalog import DatasetInfo, OfficialList
+from ..tasks import TASKS
 
 SAMPLED = 32  # images that are decoded without `deep`
 Progress = Callable[[int, int], None]
@@ -77,7 +77,7 @@ class Rendered:
     missing: tuple[Path, ...] = ()
 
     def __init__(self, name: str, split: str, count: int, size: tuple[int, int]) -> None:
-        from .synth import generate
+        from ..datasets.synth import generate
 
         self.ids = [f"{name} {split} {i}" for i in range(count)]
         self._render = lru_cache(maxsize=1)(lambda index: generate(name, split, index, size))
@@ -141,28 +141,11 @@ def _check_image(dataset: Any, info: DatasetInfo, index: int, result: SplitCheck
             shape = array.shape[:2]
             result.saw(shape)
             continue
-        problem = _problem(key, array, shape, info.classes.get(key))
+        problem = TASKS[key].kind.problem(array, shape, info.classes.get(key))
         if problem:
             result.bad.setdefault(f"{dataset.ids[index]} ({key})", problem)
             result.labels[key].bad += 1
         else:
-            result.labels[key].add(_labelled(key, array), array.shape[0] * array.shape[1], info.classes.get(key))
-
-
-def _problem(task: str, array: np.ndarray, shape: tuple[int, int] | None, classes: int | None) -> str | None:
-    """What is wrong with a label, by the convention all datasets share."""
-    wanted = np.float32 if task in ("normals", "depth") else np.uint8
-    if array.dtype != wanted or (shape and array.shape[:2] != shape):
-        return f"{array.dtype} {list(array.shape)}, expected {np.dtype(wanted)} at the image's size"
-    if wanted is np.float32:
-        return None if np.isfinite(array).all() else "NaN or infinity"
-    highest = (classes or 2) - 1
-    wrong = (array > highest) & (array != IGNORE)
-    return f"class {array[wrong][0]}, expected 0 to {highest} or {IGNORE} (ignore)" if wrong.any() else None
-
-
-def _labelled(task: str, array: np.ndarray) -> np.ndarray:
-    if task == "normals":
-        lengths = np.linalg.norm(array, axis=-1)
-        return lengths[lengths > 0]
-    return array[array > 0] if task == "depth" else array[array != IGNORE]
+            result.labels[key].add(
+                TASKS[key].kind.labelled(array), array.shape[0] * array.shape[1], info.classes.get(key)
+            )

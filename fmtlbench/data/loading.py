@@ -15,7 +15,6 @@ from torch.utils.data import DataLoader, Dataset
 
 from ..errors import FmtlbenchError, UsageError
 from ..seeds import stream
-from . import real
 from .amounts import USUAL, Amounts
 from .tensors import empty_batch, fill
 from .transforms import prepare, test_transform, train_transform
@@ -71,7 +70,7 @@ class RealBatches(Dataset):
                 return test_transform(sample, size, resize)
             return train_transform(sample, size, self.augment, stream(self.seed, index), self.amounts, resize)
         except UsageError as error:
-            raise type(error)(f"image {self.dataset.name(index)}: {error}") from None
+            raise type(error)(f"image {self.dataset.image_id(index)}: {error}") from None
 
 
 def load(batches: RealBatches, device: torch.device, workers: int) -> Iterator[Batch]:
@@ -79,7 +78,7 @@ def load(batches: RealBatches, device: torch.device, workers: int) -> Iterator[B
     pinned = device.type == "cuda"
     if workers:
         prepare()
-        real.prepare()
+        batches.dataset.prepare_workers()
     loader = DataLoader(
         batches,
         batch_size=None,

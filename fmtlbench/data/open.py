@@ -1,4 +1,4 @@
-"""Open the dataset that stands for a domain, as the config says."""
+"""Open the datasets that stand for a scenario's domains, as the config says."""
 
 from __future__ import annotations
 
@@ -6,34 +6,28 @@ import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from .. import datasets
 from ..config import DataConfig, RunConfig
+from ..configured_tasks import task_specs
+from ..datasets import Reader
 from ..listeners import Listener
-from .cache import CachedDataset, open_cached
-from .catalog import dataset_for
-from .real import open_real
-from .synth import SynthDataset
-
-if TYPE_CHECKING:
-    from .real.dataset import RealDataset
+from ..metrics import METRICS
+from ..partitions import PARTITIONS
+from ..tasks import semantic_task
+from .cache import open_cached
 
 
-Dataset = "SynthDataset | RealDataset | CachedDataset"
-
-
-def open_datasets(config: RunConfig, data_root: Path | None, progress: Listener) -> dict[tuple[str, str], Dataset]:
-    """Every dataset a run needs, by (domain, split), with the labels its clients use."""
+def open_datasets(config: RunConfig, data_root: Path | None, progress: Listener) -> dict[tuple[str, str], Reader]:
+    """Open every dataset a run needs, by (domain, split), with the labels its clients use."""
     opened = {}
-    # The public meters compute the edge loss against the label that is trained on.
-    metric = (config.evaluation.metrics or {}).get("edge", "")
-    edges = "training" if metric.startswith("edge_loss") else None
     for domain, tasks in _tasks_by_domain(config).items():
+        purpose = _purpose(config, domain, tasks)
         for split in ("train", "test"):
             tell = partial(progress.preparing, f"{domain} {split} data")
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                opened[domain, split] = open_split(config.data, domain, split, data_root, tell, tasks, edges)
+                opened[domain, split] = open_split(config.data, domain, split, data_root, tell, tasks, purpose)
             for warning in caught:
                 progress.note(str(warning.message))
     return opened
@@ -42,10 +36,20 @@ def open_datasets(config: RunConfig, data_root: Path | None, progress: Listener)
 def _tasks_by_domain(config: RunConfig) -> dict[str, tuple[str, ...]]:
     used: dict[str, dict[str, None]] = {}
     for spec in config.scenario.everybody():
-        used.setdefault(spec.dataset, {}).update(dict.fromkeys(spec.tasks))
-        if config.scenario.partition.kind == "dirichlet":
-            used[spec.dataset]["semseg"] = None  # whose histograms decide who gets an image
+        tasks = used.setdefault(spec.dataset, {})
+        tasks.update(dict.fromkeys(spec.tasks))
+        if PARTITIONS[config.scenario.partition.kind].reads_classes:
+            named = semantic_task(config.data.dataset(spec.dataset).tasks)
+            tasks.update({named: None} if named else {})
     return {domain: tuple(tasks) for domain, tasks in used.items()}
+
+
+def _purpose(config: RunConfig, domain: str, tasks: Iterable[str]) -> str | None:
+    """Return "training" where a metric is computed against the labels that are trained on; else None."""
+    specs = task_specs(config, domain)
+    twofold = {task for reader in config.data.dataset(domain).readers for task in reader.twofold}
+    chosen = [METRICS[specs[task].metric].scores_training_labels for task in tasks if task in twofold]
+    return "training" if any(chosen) else None
 
 
 def open_split(
@@ -55,25 +59,30 @@ def open_split(
     data_root: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
     tasks: Iterable[str] | None = None,
-    edges: str | None = None,
-) -> SynthDataset | RealDataset | CachedDataset:
-    """The `train` or `test` split of the dataset for `domain`; real data come out of the cache where it has them.
+    purpose: str | None = None,
+) -> Reader:
+    """Open the `train` or `test` split of the dataset for `domain`; files come out of the cache where it has them.
 
     Args:
-        config: Decides between embedded and real data, their size, and how many images (of a real list: the first).
-        domain: "nyud" or "pascal".
+        config: Decides which dataset, its size, and how many images (of a list: the first).
+        domain: As the scenario calls it.
         split: "train" or "test".
-        data_root: Where the real datasets lie, if --data-root said so.
+        data_root: Where files lie, if --data-root said so.
         progress: Called with (done, total) where something takes long.
-        tasks: Labels a real dataset must have; by default all.
-        edges: Which edges of a real dataset to draw, "training" or "scoring"; by default what the split is for.
+        tasks: Labels it must have; by default all it lists.
+        purpose: What labels are for, "training" or "scoring"; by default what the split is for.
     """
-    info, size = dataset_for(domain, config.source), tuple(config.size[domain])
+    info = config.dataset(domain)
     samples = (config.train_samples if split == "train" else config.test_samples) or {}
-    if info.source == "real":
-        limit = samples.get(domain)
-        dataset = open_real(
-            domain, split, data_root, size, tasks, limit=limit, edges=edges, progress=progress, resize=config.resize
-        )
-        return open_cached(dataset) or dataset
-    return SynthDataset(info.name, split, samples[domain], size, progress=progress)
+    dataset = datasets.open_split(
+        info,
+        split,
+        data_root,
+        size=tuple(config.size[domain]),
+        tasks=tasks,
+        limit=samples.get(domain),
+        purpose=purpose,
+        progress=progress,
+        resize=config.resize,
+    )
+    return dataset if dataset.stacked else open_cached(dataset) or dataset

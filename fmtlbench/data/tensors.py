@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..tasks import IGNORE
+from ..tasks import TASKS
 
 # ImageNet statistics: what pretrained encoders expect, and as good as any from scratch.
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -51,8 +51,4 @@ def _fill_rows(out: np.ndarray, key: str, value: np.ndarray) -> None:
         out += SHIFT
         return
     out[...] = value
-    if key == "normals":
-        missing = (out[:, 0] == 0) & (out[:, 1] == 0) & (out[:, 2] == 0)
-        np.copyto(out, IGNORE, where=missing[:, None])
-    elif key == "depth":
-        np.copyto(out, IGNORE, where=~(out > 0))
+    TASKS[key].kind.mark_unlabelled(out)

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from ..config import RunConfig
+from ..datasets import Reader
 from ..errors import UsageError
 from ..exchange import Party
+from ..partitions import deal
 from ..scenarios import ClientSpec
 from ..seeds import stream
 from ..tasks import in_order
-from .partitions import classes_of, deal
 
 
 @dataclass(frozen=True)
 class View:
     """Some images of a dataset, with labels of their own where a client's world has others."""
 
-    dataset: Any
+    dataset: Reader
     indices: np.ndarray
     relabel: Mapping[str, str] = field(default_factory=dict)  # task → rule of relabel.py
 
@@ -31,7 +31,7 @@ class View:
     @property
     def classes(self) -> Mapping[str, int]:
         """Task → number of classes."""
-        return classes_of(self.dataset)
+        return self.dataset.info.classes
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class ClientData:
     tests: dict[str, View]
 
 
-def client_data(config: RunConfig, datasets: dict[tuple[str, str], Any]) -> list[ClientData]:
+def client_data(config: RunConfig, datasets: Mapping[tuple[str, str], Reader]) -> list[ClientData]:
     """The views of every client, those that are unseen last; `datasets` maps (domain, split) to an open dataset."""
     specs = config.scenario.everybody()
     shares: dict[int, np.ndarray] = {}
@@ -53,13 +53,14 @@ def client_data(config: RunConfig, datasets: dict[tuple[str, str], Any]) -> list
     return [_views(config, spec, shares[spec.index], datasets) for spec in ordered]
 
 
-def shares_of(config: RunConfig, domain: str, pool: str | None, dataset: Any, clients: int) -> list[np.ndarray]:
+def shares_of(config: RunConfig, domain: str, pool: str | None, dataset: Reader, clients: int) -> list[np.ndarray]:
     """The image numbers of the clients that share one domain."""
     chosen = config.data.train_samples is not None
     if reason := config.scenario.too_crowded(domain, clients, len(dataset), chosen):  # fewer than the config expected
         raise UsageError(f"{config.scenario.name}: {reason}")
     rng = stream(config.seed, "partition", domain, *([pool] if pool else []))
-    return deal(config.scenario.partition, dataset, clients, rng, config.scenario.least_images)
+    rule = config.scenario.partition
+    return deal(rule.kind, dataset, clients, rng, config.scenario.least_images, rule.alpha)
 
 
 def held_out(config: RunConfig, images: int) -> int:
@@ -93,10 +94,9 @@ def _views(config: RunConfig, spec: ClientSpec, share: np.ndarray, datasets: dic
     return ClientData(View(train, share, spec.relabel), tests)
 
 
-def _eligible(dataset: Any, spec: ClientSpec) -> np.ndarray:
-    """The images a client with exactly these tasks can use; a dataset without an opinion gives all."""
-    choose = getattr(dataset, "eligible", None)
-    chosen = choose(spec.tasks) if choose else None
+def _eligible(dataset: Reader, spec: ClientSpec) -> np.ndarray:
+    """Return the images a client with exactly these tasks can use."""
+    chosen = dataset.eligible(spec.tasks)
     return np.arange(len(dataset)) if chosen is None else np.sort(chosen)
 
 

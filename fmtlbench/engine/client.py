@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 from ..algorithms import Kinds
 from ..config import RunConfig
+from ..configured_tasks import task_specs
 from ..cost.clock import OTHER, stopwatch
 from ..cost.compute import counts_of
 from ..data.batches import batch_count, train_batches
-from ..data.catalog import dataset_for
 from ..data.views import ClientData
 from ..errors import FmtlbenchError
 from ..exchange import Party
@@ -24,7 +24,6 @@ from ..hooks import Hooks
 from ..losses import task_loss
 from ..models.build import build_client_model
 from ..seeds import seed_of, stream
-from ..tasks import task_specs
 from .checkpoint import read_state, write_state
 from .compiled import compiler_errors
 from .evaluate import evaluate
@@ -60,7 +59,7 @@ class Client:
         self, config: RunConfig, party: Party, data: ClientData, algorithm: Hooks, device: torch.device
     ) -> None:
         self.config, self.party, self.data, self.algorithm, self.device = config, party, data, algorithm, device
-        self.info = dataset_for(party.dataset, config.data.source)
+        self.info = config.data.dataset(party.dataset)
         self.specs = task_specs(config, party.dataset)
         merged = () if config.federation.exchange == "decoders" else ("decoder", *(["head"] * config.heads_travel))
         travel = config.federation.statistics == "travel"

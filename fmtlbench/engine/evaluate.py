@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from ..data.batches import test_batches
-from ..data.catalog import DatasetInfo
 from ..data.views import ClientData
+from ..datasets import DatasetInfo
 from ..exchange import Party
 from ..meters import make_meter
 from ..metrics import Metric

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from ..data.catalog import dataset_for
 from ..data.views import View
 from ..errors import UsageError, unknown
 from ..exchange import Party
 from ..files import write_json
 from ..listeners import Listener
 from ..predictions.panel import PanelRow
-from ..predictions.write import ABOUT, replaced_folder, write_prediction
+from ..predictions.write import ABOUT, replaced_folder
 from ..runs.folder import DamagedRun, NewerFormat, RunFolder, read_record, stamped
 from ..runs.records import Predictions
 from ..setting import is_below
+from ..tasks import TASKS
 from .stored import StoredRun, seen
 
 
@@ -66,7 +66,8 @@ def save_predictions(
                 (partial / party.id / task).mkdir(parents=True)
             for count, prediction in enumerate(run.predictions(party, split, wanted, places[party.id]), 1):
                 for task, value in prediction.values.items():
-                    write_prediction(partial / party.id / task, task, prediction.image, value, names)
+                    target = partial / party.id / task
+                    TASKS[task].kind.write_prediction(target, prediction.image, value, names.get(task))
                 run.progress.preparing(f"predictions of {party.id}", count, len(places[party.id]))
             about["clients"][party.id] = {"tasks": list(wanted), "images": len(places[party.id])}
         write_json(partial / ABOUT, stamped(about))
@@ -92,7 +93,7 @@ def panel_rows(
         for task in wanted:
             for of_image in zip(*said):
                 truth = seen(view.dataset, of_image[0].index, ("image", task))
-                values = [_as_label(task, prediction.values[task]) for prediction in of_image]
+                values = [TASKS[task].kind.as_label(prediction.values[task]) for prediction in of_image]
                 rows.append(PanelRow(party.id, task, of_image[0].image, truth, values, names.get(task)))
     return rows
 
@@ -144,9 +145,6 @@ def pick_places(view: View, images: Sequence[int] | None, limit: int | None) -> 
     return list(range(len(view))[:limit]) if images is None else list(images)
 
 
-def class_names(run: StoredRun, party: Party) -> dict[str, tuple[str, ...]]:
-    return dataset_for(party.dataset, run.config.data.source).class_names
-
-
-def _as_label(task: str, value: np.ndarray) -> np.ndarray:
-    return np.moveaxis(value, 0, -1) if task == "normals" else value
+def class_names(run: StoredRun, party: Party) -> Mapping[str, tuple[str, ...]]:
+    """Return the names of the classes of a client's tasks."""
+    return run.config.data.dataset(party.dataset).class_names

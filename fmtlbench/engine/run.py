@@ -11,10 +11,10 @@ from typing import Any
 import torch
 
 from ..config import RunConfig
+from ..configured_tasks import task_specs
 from ..cost.bill import make_bill
 from ..cost.energy import EnergyChoice
 from ..cost.meter import RunMeter
-from ..data.catalog import dataset_for
 from ..data.open import open_datasets
 from ..data.views import client_data
 from ..errors import FmtlbenchError
@@ -24,7 +24,6 @@ from ..models.weights import check_weights, weights_identity
 from ..runs.result import RunResult
 from ..runs.session import session, versions
 from ..runs.store import RunStore, StoreError
-from ..tasks import task_specs
 from .checkpoint import Checkpoint, DamagedCheckpoint, available, save_checkpoint
 from .compiled import check_compile
 from .executor import Executor, SerialExecutor
@@ -178,7 +177,7 @@ def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str
             )
             if key not in trivial:
                 spec, workers = task_specs(config, party.dataset)[record["task"]], config.data.workers
-                info = dataset_for(party.dataset, config.data.source)
+                info = config.data.dataset(party.dataset)
                 trivial[key] = best_constant(spec, info, view, workers=workers)
             record["trivial"] = trivial[key]
     summary = {

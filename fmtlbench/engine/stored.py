@@ -72,7 +72,7 @@ class StoredRun:
 
     def open(self, data_root: Path | None, device: torch.device, progress: Listener) -> None:
         """Open the data, see that they are the run's, and set up its method as it was after the last round."""
-        if data_root is not None and self.config.data.source == "synth":
+        if data_root is not None and not self.config.reads_files:
             raise UsageError(f"--data-root {data_root}: {self.folder} uses the embedded data")
         datasets = open_datasets(self.config, data_root, progress)
         manifest = self.files.manifest() or {}
@@ -121,7 +121,7 @@ class StoredRun:
                     restore, whole = _way_back(view.dataset, index)
                     cut += not whole
                     values = {task: restore(value[row]) for task, value in decoded.items()}
-                    yield Prediction(image_id(view.dataset, index), index, values)
+                    yield Prediction(view.dataset.image_id(index), index, values)
         if cut:
             self.progress.note(f"{party.id}: {cut} images are larger than data.size: their predictions lack the border")
 
@@ -139,17 +139,10 @@ class StoredRun:
             )
 
 
-def image_id(dataset: Any, index: int) -> str:
-    """As the image's files are called; embedded images are numbered."""
-    return dataset.name(index) if hasattr(dataset, "sample") else f"{index:05d}"
-
-
 def seen(dataset: Any, index: int, keys: tuple[str, ...]) -> dict[str, np.ndarray]:
     """A sample at its own resolution, without the border that a network's input size cut off."""
-    if not hasattr(dataset, "sample"):
-        return {key: value[0] for key, value in dataset.batch(np.array([index]), keys).items()}
     sample = dataset.sample(index, keys)
-    if dataset.resize == "fixed":
+    if dataset.stacked or dataset.resize == "fixed":
         return sample
     window = centred(sample["image"].shape[:2], dataset.size)
     kept = tuple(slice(axis.start, axis.start + axis.count) for axis in (window.rows, window.columns))
@@ -158,7 +151,7 @@ def seen(dataset: Any, index: int, keys: tuple[str, ...]) -> dict[str, np.ndarra
 
 def _way_back(dataset: Any, index: int) -> tuple[Callable[[np.ndarray], np.ndarray], bool]:
     """What brings a network's output into the image's own frame, and whether that is then all of the image."""
-    if not hasattr(dataset, "sample"):
+    if dataset.stacked:
         return (lambda value: value), True
     shape = dataset.sample(index, ("image",))["image"].shape[:2]
     if dataset.resize == "fixed":

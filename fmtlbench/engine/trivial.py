@@ -10,33 +10,31 @@ from __future__ import annotations
 import math
 from functools import partial
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from ..data.batches import test_batches
-from ..data.catalog import DatasetInfo
 from ..data.views import View
+from ..datasets import DatasetInfo
 from ..meters import make_meter
 from ..metrics import Metric
-from ..tasks import IGNORE, TaskSpec
+from ..tasks import TaskSpec
 
 CPU = torch.device("cpu")
-DIRECTIONS = 4_000_000  # from this many pixels on, every k-th decides the candidate direction
 
 
 def best_constant(
     spec: TaskSpec, info: DatasetInfo, view: View, batch_size: int = 32, workers: int = 0
 ) -> float | None:
     """The task's primary metric under its best constant prediction, or None if there is nothing to score."""
-    if spec.metric not in _CHOICES:
-        return None  # a metric of somebody's own
     labels = partial(_labels, spec.name, view, batch_size, workers)
     size = view.dataset.size
-    choice = _CHOICES[spec.metric](make_meter(spec, info, size), len(view) * math.prod(size))
-    for batch in labels() if choice.looks else ():
-        choice.look(batch)
-    meters = [(make_meter(spec, info, size), constant) for constant in choice.candidates()]
+    search = spec.kind.search_constant(make_meter(spec, info, size), len(view) * math.prod(size))
+    if search is None:
+        return None  # a metric of somebody's own
+    for batch in labels() if search.looks else ():
+        search.look(batch)
+    meters = [(make_meter(spec, info, size), constant) for constant in search.candidates()]
     for batch in labels() if meters else ():
         for meter, constant in meters:
             _update(meter, constant, batch)
@@ -52,106 +50,6 @@ def _labels(task: str, view: View, batch_size: int, workers: int):
 
 
 def _update(meter: Metric, constant: Tensor, labels: Tensor) -> None:
-    shape = (3,) if constant.dim() else ()
+    shape = tuple(constant.shape)
     size = (len(labels), *shape, *labels.shape[-2:])
     meter.update(constant.view(1, *shape, 1, 1).expand(size).contiguous(), labels)
-
-
-class Full:
-    """Foreground everywhere: what a threshold makes of any constant probability, if it is not nothing at all."""
-
-    looks = False
-
-    def __init__(self, meter: Metric, pixels: int) -> None:
-        """`meter` has the options that the candidates depend on; it is not fed."""
-        self.meter, self.pixels = meter, pixels
-
-    def look(self, labels: Tensor) -> None:
-        """Add a batch of labels to the sums."""
-
-    def candidates(self) -> list[Tensor]:
-        return [torch.tensor(1.0)]
-
-
-class Majority(Full):
-    """A constant class scores its share of the pixels, so the most frequent one is best."""
-
-    looks, counts = True, torch.zeros(IGNORE, dtype=torch.int64)
-
-    def look(self, labels):
-        self.counts = self.counts + torch.bincount(labels.flatten().long(), minlength=IGNORE + 1)[:IGNORE]
-
-    def candidates(self):
-        return [self.counts.argmax()]
-
-
-class MeanDepth(Full):
-    """The mean of what RMSE scores."""
-
-    looks, total, count = True, 0.0, 0
-
-    def look(self, labels):
-        valid = labels[(labels > 0) & (labels < self.meter.max_depth)]  # leaves out 255 too
-        self.total += valid.double().sum().item()
-        self.count += len(valid)
-
-    def candidates(self):
-        return [torch.tensor(self.total / self.count)] if self.count else []
-
-
-class EdgeLogit(Full):
-    """Weighted cross-entropy of P edge pixels and N others is least where sigmoid(x) = wP / (wP + (1 − w)N).
-
-    The public meters hand the sigmoid of the output to the loss: there x lies between 0 and 1.
-    """
-
-    looks, edges, others = True, 0, 0
-
-    def look(self, labels):
-        self.edges += int((labels == 1).sum())
-        self.others += int((labels == 0).sum())
-
-    def candidates(self):
-        w = self.meter.positive_weight
-        odds = w * self.edges / max((1 - w) * self.others, 1e-9)
-        x = min(max(math.log(max(odds, 1e-9)), -20.0), 20.0)
-        if self.meter.name == "edge_loss_public":
-            x = min(max(x, 1e-6), 1 - 1e-6)
-            x = math.log(x / (1 - x))
-        return [torch.tensor(x)]
-
-
-class Direction(Full):
-    """The spherical median (it minimises the mean angle) by Weiszfeld steps, and the mean direction it starts from."""
-
-    looks = True
-
-    def __init__(self, meter, pixels):
-        super().__init__(meter, pixels)
-        self.every, self.parts = max(1, pixels // DIRECTIONS), []
-
-    def look(self, labels):
-        vectors = labels.permute(0, 2, 3, 1).reshape(-1, 3)[:: self.every]
-        self.parts.append(vectors[(vectors != IGNORE).all(1) & (vectors.norm(dim=1) > 0)].numpy())
-
-    def candidates(self):
-        vectors = np.concatenate(self.parts).astype(np.float64)
-        if not len(vectors):  # zero-length labels, which score 90° whatever is said if they count
-            return [torch.tensor([0.0, 0.0, 1.0])]
-        mean = _unit(vectors.mean(0))
-        median = mean
-        for _ in range(50):
-            angle = np.arccos(np.clip(vectors @ median, -1, 1))
-            weight = 1 / np.maximum(np.sin(angle), 1e-3)
-            median = _unit((vectors * weight[:, None]).sum(0))
-        return [torch.tensor(v, dtype=torch.float32) for v in (mean, median)]
-
-
-def _unit(vector: np.ndarray) -> np.ndarray:
-    return vector / max(np.linalg.norm(vector), 1e-12)
-
-
-_CHOICES: dict[str, type[Full]] = {
-    "miou": Majority, "maxf": Full, "odsf": Full, "rmse": MeanDepth, "merr": Direction,
-    "edge_loss": EdgeLogit, "edge_loss_public": EdgeLogit,
-}  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..data.catalog import DOMAINS
+from ..datasets import domains
 from ..errors import UsageError, nearest
 from ._reader import Reader
 
@@ -78,8 +78,8 @@ def _tasks(entry: Reader, domain: str) -> dict[str, int]:
         raise UsageError(f"{entry.where()}: missing key 'task_dict'")
     chosen = {}
     for task in counts.data:
-        if task not in DOMAINS[domain]:
-            raise UsageError(f"{counts.where(task)}: {domain} has no such task; {nearest(str(task), DOMAINS[domain])}")
+        if task not in (offered := domains()[domain].tasks):
+            raise UsageError(f"{counts.where(task)}: {domain} has no such task; {nearest(str(task), offered)}")
         count = counts.get(task, "a whole number", low=0, high=MOST)
         if count:
             chosen[task] = count

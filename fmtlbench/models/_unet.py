@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..errors import UsageError
+from ..tasks import TASKS
 from .backbones import Encoder
 from .net import resize
 
@@ -76,7 +77,7 @@ def outputs_at(raw: Tensor, task: str, size: tuple[int, int]) -> Tensor:
     bilinear interpolation commutes: on a quarter of the pixels before, and mostly fewer channels after.
     """
     raw = resize(raw, size, align_corners=True)
-    return F.normalize(raw, dim=1) if task == "normals" else raw
+    return F.normalize(raw, dim=1) if TASKS[task].kind.unit_length else raw
 
 
 def _check_positions(encoder: Encoder) -> None:

@@ -6,11 +6,11 @@ import torch
 from torch import nn
 
 from ..config import ModelConfig, RunConfig
-from ..data.catalog import dataset_for
+from ..configured_tasks import task_specs
 from ..errors import UsageError
 from ..exchange import Party
 from ..seeds import seed_of
-from ..tasks import in_order, task_specs
+from ..tasks import in_order
 from .backbones import Encoder
 from .catalog import MAPS
 from .fedhca2 import MultiDecoderNet
@@ -34,7 +34,7 @@ def build_client_model(config: RunConfig, party: Party) -> DenseNet:
 
 def task_outputs(config: RunConfig, dataset: str, tasks: tuple[str, ...]) -> dict[str, int]:
     """Output channels by task for a client of `dataset`."""
-    classes, specs = dataset_for(dataset, config.data.source).classes, task_specs(config, dataset)
+    classes, specs = config.data.dataset(dataset).classes, task_specs(config, dataset)
     return {task: specs[task].outputs(classes) for task in tasks}
 
 

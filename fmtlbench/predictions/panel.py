@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .colours import TITLES, class_colours, draw
+from ..kinds import draw_image
+from ..tasks import TASKS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,7 +33,7 @@ class PanelRow:
 
 
 def draw_panel(rows: Sequence[PanelRow], titles: Sequence[str]) -> Figure:
-    """One figure of all rows; a client's rows of one task stand together and share the colours of depth."""
+    """One figure of all rows; a client's rows of one task stand together and share their colours."""
     from matplotlib.figure import Figure
 
     groups = [list(group) for _, group in groupby(rows, key=lambda row: (row.client, row.task))]
@@ -48,20 +49,22 @@ def draw_panel(rows: Sequence[PanelRow], titles: Sequence[str]) -> Figure:
         figure.text(middle, (top + 0.05) / total, title, fontsize=7.5, ha="center", va="bottom")
     for group, high in zip(groups, heights):
         names, task = group[0].class_names, group[0].task
-        tables = {task: class_colours(len(names), names)} if names else {}
-        deepest = max(float(row.truth[task].max()) for row in group) if task == "depth" else 1.0
+        kind = TASKS[task].kind
+        colours = kind.choose_colours([row.truth[task] for row in group], len(names) if names else None, names)
         bottom = top - sum(h + SPACE for h in high) + SPACE
-        label = f"{group[0].client}\n{TITLES[task]}"
+        label = f"{group[0].client}\n{TASKS[task].description or task}"
         figure.text(
             0.5 * MARGIN / width, (top + bottom) / 2 / total, label, fontsize=6, rotation=90, ha="center", va="center"
         )
         for row, h in zip(group, high):
-            shown = [("image", row.truth["image"]), (task, row.truth[task]), *((task, p) for p in row.predictions)]
-            for k, (key, value) in enumerate(shown):
+            for k, value in enumerate([row.truth["image"], row.truth[task], *row.predictions]):
                 left = MARGIN + k * (CELL + SPACE)
                 axis = figure.add_axes((left / width, (top - h) / total, CELL / width, h / total))
                 axis.set_axis_off()
-                draw(axis, key, value, tables, deepest)
+                if k == 0:
+                    draw_image(axis, value)
+                else:
+                    kind.draw(axis, value, colours)
             top -= h + SPACE
         top -= GAP
     return figure

@@ -8,6 +8,7 @@ import os
 import numpy as np
 import pytest
 import torch
+from fake_data import FakeReader
 from fake_real import FakeReal
 
 from fmtlbench.data import batches
@@ -17,7 +18,7 @@ from fmtlbench.errors import FmtlbenchError, UsageError
 CPU = torch.device("cpu")
 
 
-class Toy:
+class Toy(FakeReader):
     """Image i is i everywhere in its first channel; every pixel of the labels is different."""
 
     size = (2, 3)

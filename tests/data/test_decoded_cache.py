@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 from fake_real import TASKS, FakeReal, position_sample
 
+from fmtlbench.cache_folder import BrokenCacheError
 from fmtlbench.data import cache, cache_part
 from fmtlbench.data.batches import train_batches
 from fmtlbench.data.cache import CachedDataset, build_cache, cache_folder, open_cached
-from fmtlbench.data.cache_folder import BrokenCacheError
 from fmtlbench.data.views import View
 from fmtlbench.errors import FmtlbenchError, UsageError
 
@@ -65,7 +65,7 @@ def test_the_cached_dataset_is_the_reader_bit_for_bit(tmp_path):
     assert source.reads == []
     assert names(folder) == FILES and data.cached_keys == KEYS
     assert (len(data), data.size, data.ids, data.tasks) == (COUNT, source.size, source.ids, TASKS)
-    assert data.fingerprint == source.fingerprint and data.name(3) == source.name(3)
+    assert data.fingerprint == source.fingerprint and data.image_id(3) == source.image_id(3)
 
 
 def test_training_batches_from_the_cache_are_those_from_the_archive(tmp_path):
@@ -173,7 +173,7 @@ def test_a_cache_of_fewer_images_is_completed(tmp_path):
 
 def test_both_kinds_of_edges_have_their_place(tmp_path):
     build_cache(FakeReal(COUNT), tmp_path)
-    scoring = FakeReal(COUNT, edges="scoring")
+    scoring = FakeReal(COUNT, purpose="scoring")
     assert "edge" not in open_cached(scoring, tmp_path).cached_keys
     build_cache(scoring, tmp_path)
     assert open_cached(scoring, tmp_path).cached_keys == open_cached(FakeReal(COUNT), tmp_path).cached_keys == KEYS
@@ -385,7 +385,7 @@ def test_the_real_samples_bit_for_bit(tmp_path):
     root = Path(__file__).parents[3] / "shared" / "mini"
     if not root.is_dir():
         pytest.skip("the real samples are not beside this checkout")
-    from fmtlbench.data.real import open_real
+    from archives import open_real
 
     for domain in ("nyud", "pascal"):
         source = open_real(domain, "train", root, (64, 64))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from fake_data import FakeReader
 from golden_files import load
 
 from fmtlbench.data import batches
@@ -15,8 +16,10 @@ from fmtlbench.tasks import IGNORE
 BYTES = ("image", "semseg", "human_parts", "sal", "edge")
 
 
-class Samples:
+class Samples(FakeReader):
     """One golden input as a dataset of real images would give it: bytes, labels without a channel of one."""
+
+    stacked = False
 
     def __init__(self, sample, size):
         self.size, self.resize, self.arrays = size, "none", {}

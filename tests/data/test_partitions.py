@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 import gc
+from dataclasses import replace
 
 import archives
 import numpy as np
 import pytest
+from archives import open_real
+from fake_data import FakeReader, Images
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fmtlbench.config import DataConfig
-from fmtlbench.data import partitions
 from fmtlbench.data.cache import build_cache
 from fmtlbench.data.open import open_split
-from fmtlbench.data.partitions import deal, equal_sizes, histograms, linear_sizes
-from fmtlbench.data.real import open_real
 from fmtlbench.errors import FmtlbenchError
+from fmtlbench.partitions import _histograms, deal, equal_sizes, histograms, linear_sizes
 from fmtlbench.scenarios import Partition
 from fmtlbench.seeds import stream
 
 CLASSES = 6
 
 
-class Labelled:
+class Labelled(FakeReader):
     """Images of 4×4 pixels, each with two classes; every fifth is not labelled at all."""
 
-    name, classes = "labelled", {"semseg": CLASSES}
+    info = replace(FakeReader.info, name="labelled", class_names={"semseg": tuple(map(str, range(CLASSES)))})
 
     def __init__(self, length, seed=0):
         rng = np.random.default_rng(seed)
@@ -50,7 +51,9 @@ def rules():
 
 
 def dealt(rule, dataset, clients, seed, least=1):
-    return [part.tolist() for part in deal(rule, dataset, clients, stream(seed, "partition", "nyud"), least)]
+    images = Images(len(dataset)) if isinstance(dataset, range) else dataset
+    parts = deal(rule.kind, images, clients, stream(seed, "partition", "nyud"), least, rule.alpha)
+    return [part.tolist() for part in parts]
 
 
 @settings(max_examples=150, deadline=None)
@@ -129,22 +132,22 @@ def test_histograms_count_labelled_pixels_and_are_read_once():
     assert (counts.sum(1)[1:5] == 16).all() and counts[7, 3] == (dataset.labels[7] == 3).sum()
     assert histograms(dataset) is counts and dataset.read == list(range(150))
     key = id(dataset)
-    assert key in partitions._histograms
+    assert key in _histograms._histograms
     del dataset
     gc.collect()
-    assert key not in partitions._histograms
+    assert key not in _histograms._histograms
 
 
 def test_a_dataset_without_semantic_labels_is_refused():
     class Depth(Labelled):
-        name, classes = "depth-only", {}
+        info = replace(FakeReader.info, name="depth-only", tasks=("depth",), class_names={})
 
     with pytest.raises(FmtlbenchError, match=r"depth-only has no semantic labels.*partition\.kind=equal"):
         dealt(Partition("dirichlet", 1.0), Depth(10), 2, 0)
 
 
 def test_embedded_data_can_be_dealt_by_class(cache):
-    from fmtlbench.data.synth import SynthDataset
+    from fmtlbench.datasets.synth import SynthDataset
 
     dataset = SynthDataset("synth-nyud", "train", 24, (32, 32))
     assert histograms(dataset).sum(1).max() <= 32 * 32 and (histograms(dataset).sum(1) > 0).all()

@@ -8,15 +8,15 @@ import json
 import archives
 import numpy as np
 import pytest
+from archives import open_real
 from PIL import Image
 
 from fmtlbench.cli import main
 from fmtlbench.config import DataConfig
 from fmtlbench.data import check
-from fmtlbench.data.catalog import DATASETS
 from fmtlbench.data.check import check_split
 from fmtlbench.data.open import open_split
-from fmtlbench.data.real import open_real
+from fmtlbench.datasets import DATASETS
 
 
 @pytest.fixture
@@ -175,7 +175,7 @@ def test_cache_is_what_runs_read_afterwards(run, root, tmp_path, monkeypatch):
     some = open_split(DataConfig("real", {"nyud": (32, 32)}, {"nyud": 2}), "nyud", "train", root, tasks=("edge",))
     assert some.cached_keys == ("image", "edge") and len(some) == 2
     # The test split is cached with the edges that odsF needs; a run with the edge loss draws the others.
-    drawn = open_split(config, "nyud", "test", root, edges="training")
+    drawn = open_split(config, "nyud", "test", root, purpose="training")
     assert drawn.cached_keys == ("image", "semseg", "depth", "normals")
     (root / "NYUDv2" / "depth" / "0003.npy").write_bytes(b"")  # other data now: the cache is no longer theirs
     with pytest.warns(UserWarning, match="depth-00000.bin: made of other files than are in the archive now"):

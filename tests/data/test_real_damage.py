@@ -9,10 +9,10 @@ import shutil
 import archives
 import numpy as np
 import pytest
+from archives import open_real
 from PIL import Image
 from scipy.io import savemat
 
-from fmtlbench.data.real import open_real
 from fmtlbench.errors import FmtlbenchError
 
 FIRST = {"NYUDv2": "0003", "NYUD_MT": "0003", "PASCALContext": "2008_000008"}

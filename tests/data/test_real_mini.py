@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from archives import open_real
 
-from fmtlbench.data.catalog import DATASETS
 from fmtlbench.data.check import check_split
-from fmtlbench.data.real import open_real
+from fmtlbench.datasets import DATASETS
 
 MINI = Path(__file__).parents[3] / "shared" / "mini"
 pytestmark = pytest.mark.skipif(not MINI.is_dir(), reason="the real samples are not beside this checkout")
@@ -28,7 +28,7 @@ def test_nyud(layout):
         dataset = open_real("nyud", split, MINI, layout=layout)
         assert len(dataset) == count
         for index in range(count):
-            sample, fact = dataset.sample(index), known[dataset.name(index)]
+            sample, fact = dataset.sample(index), known[dataset.image_id(index)]
             assert sample["image"].shape[:2] == tuple(fact["shape"])
             classes = {255 if number == 0 else number - 1 for number in fact["classes"]}
             assert set(np.unique(sample["semseg"]).tolist()) == classes
@@ -68,11 +68,11 @@ def test_pascal(split, count):
     assert len(dataset) == count
     people = set(dataset.eligible(("human_parts",)).tolist())
     for index in range(count):
-        sample, fact = dataset.sample(index), known[dataset.name(index)]
+        sample, fact = dataset.sample(index), known[dataset.image_id(index)]
         assert fact["split"] == {"train": "train", "test": "val"}[split]
         assert sample["image"].shape[:2] == tuple(fact["shape"])
         assert np.unique(sample["semseg"]).tolist() == fact["voc"]
-        assert (index in people) == (15 in fact["voc"]), dataset.name(index)
+        assert (index in people) == (15 in fact["voc"]), dataset.image_id(index)
         assert sample["human_parts"].max() <= 6
         # parts lie on people, but where things overlap
         parts = sample["human_parts"] > 0

@@ -7,14 +7,14 @@ import pickle
 import archives
 import numpy as np
 import pytest
+from archives import open_real
 from scipy.io import loadmat
 
 from fmtlbench.config import DataConfig
-from fmtlbench.data.catalog import DATASETS
 from fmtlbench.data.open import open_split
-from fmtlbench.data.real import open_real
-from fmtlbench.data.real.edges import scoring_edges, training_edges
-from fmtlbench.data.real.person_parts import PART_CLASS
+from fmtlbench.datasets import DATASETS
+from fmtlbench.datasets._edges import scoring_edges, training_edges
+from fmtlbench.datasets._person_parts import PART_CLASS
 from fmtlbench.errors import FmtlbenchError, UsageError
 from fmtlbench.metrics.edges.image import label_edges
 
@@ -125,7 +125,7 @@ def test_edges_are_those_of_the_public_code(reference):
 
 def test_edges_can_be_chosen_and_fingerprints_know(root):
     usual = open_real("pascal", "test", root)
-    other = open_real("pascal", "test", root, edges="training")
+    other = open_real("pascal", "test", root, purpose="training")
     segments = archives.label_map(archives.size_of("test", 0), 0)
     assert np.array_equal(other.sample(0, ["edge"])["edge"], training_edges(segments))
     assert usual.fingerprint != other.fingerprint
@@ -158,7 +158,7 @@ def test_a_wrong_sample_number_is_refused(root, index):
 
 def test_names_iteration_and_pickling(root):
     dataset = open_real("pascal", "train", root, (512, 512), progress=lambda done, total: None)
-    assert [dataset.name(np.int64(i)) for i in range(3)] == list(archives.PASCAL_IDS["train"])
+    assert [dataset.image_id(np.int64(i)) for i in range(3)] == list(archives.PASCAL_IDS["train"])
     assert len(list(dataset)) == len(dataset) == 3 and dataset.size == (512, 512)
     copy = pickle.loads(pickle.dumps(dataset))
     assert copy.fingerprint == dataset.fingerprint
@@ -192,7 +192,7 @@ def test_only_images_with_people_for_a_client_that_does_parts_alone(root, tmp_pa
     assert open_real("nyud", "train", root).eligible(("semseg",)) is None
     assert told == [(3, 3)]
     with monkeypatch.context() as patch:
-        patch.setattr("fmtlbench.data.real.people.has_person", None)  # the second time nothing is read
+        patch.setattr("fmtlbench.datasets._people.has_person", None)  # the second time nothing is read
         assert train.eligible(("human_parts",)).tolist() == [0, 2]
     kept = tmp_path / f"people-{train.digest_of('human_parts')[:32]}.json"
     alone = open_real("pascal", "train", root, tasks=("human_parts",))

@@ -6,11 +6,16 @@ from pathlib import Path
 
 import archives
 import pytest
+from archives import open_real
 
-from fmtlbench.data.real import open_real
-from fmtlbench.data.real.roots import find_archive
+from fmtlbench.datasets import _roots, dataset_for
 from fmtlbench.errors import FmtlbenchError, UsageError
 from fmtlbench.userconfig import config_path, read_user_config
+
+
+def find_archive(domain, *place, **options):
+    folder, reader = _roots.find_archive(dataset_for(domain, "real"), *place, **options)
+    return folder, reader.archive
 
 
 @pytest.fixture(autouse=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from fake_data import Images
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny import TINY
@@ -12,12 +13,11 @@ from tiny import TINY
 from fmtlbench.data.batches import test_batches as scored_batches
 from fmtlbench.data.batches import train_batches
 from fmtlbench.data.open import open_datasets
-from fmtlbench.data.partitions import deal
 from fmtlbench.data.relabel import relabel
 from fmtlbench.data.views import client_data
 from fmtlbench.listeners import Listener
+from fmtlbench.partitions import deal
 from fmtlbench.resolving import resolve
-from fmtlbench.scenarios import Partition
 from fmtlbench.seeds import stream
 
 CPU = torch.device("cpu")
@@ -86,13 +86,13 @@ def test_a_client_keeps_some_images_of_its_share(worlds):
 @given(st.integers(1, 9), st.integers(1, 2), st.integers(0, 80), st.sampled_from([1e-3, 0.3, 1e6]), st.integers(0, 3))
 def test_skewed_amounts_are_disjoint_complete_and_leave_nobody_without(clients, least, spare, alpha, seed):
     images = range(clients * least + spare)
-    parts = deal(Partition("quantity", alpha), images, clients, stream(seed, "partition"), least)
+    parts = deal("quantity", Images(len(images)), clients, stream(seed, "partition"), least, alpha)
     assert sorted(np.concatenate(parts).tolist()) == list(images) and min(map(len, parts)) >= least
 
 
 def test_a_small_alpha_is_more_skewed():
     def largest(alpha):
-        seeds = [deal(Partition("quantity", alpha), range(400), 4, stream(seed, "p")) for seed in range(20)]
+        seeds = [deal("quantity", Images(400), 4, stream(seed, "p"), alpha=alpha) for seed in range(20)]
         return np.mean([max(map(len, parts)) for parts in seeds])
 
     assert largest(1e6) < 110 < 250 < largest(0.1)

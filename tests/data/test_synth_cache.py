@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from fmtlbench import jit
-from fmtlbench.data.cache_folder import cache_root
-from fmtlbench.data.synth import VERSION, SynthDataset, cache, dataset, generate
+from fmtlbench.cache_folder import cache_root
+from fmtlbench.datasets.synth import VERSION, SynthDataset, cache, dataset, generate
 from fmtlbench.errors import UsageError
 
 LENGTH = 20  # more than one chunk
@@ -125,7 +125,7 @@ def test_pickled_dataset_carries_no_pixels(tmp_path, monkeypatch):
 
 
 def child(code, folder):
-    code = "import os, sys\nfrom fmtlbench.data.synth import SynthDataset\n" + code
+    code = "import os, sys\nfrom fmtlbench.datasets.synth import SynthDataset\n" + code
     return subprocess.Popen([sys.executable, "-c", code, str(folder)], stdout=subprocess.PIPE, stdin=subprocess.PIPE)
 
 

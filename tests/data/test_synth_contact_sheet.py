@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from fmtlbench.data.contact_sheet import contact_sheet
-from fmtlbench.data.synth import DOMAINS, generate
-from fmtlbench.predictions.colours import palette
+from fmtlbench.datasets.synth import DOMAINS, generate
+from fmtlbench.kinds._colours import palette
 
 
 @pytest.mark.parametrize("name", sorted(DOMAINS))
 def test_a_row_per_sample_and_a_column_per_task(name, tmp_path):
     spec = DOMAINS[name]
     samples = [generate(name, "test", index, (32, 48)) for index in range(3)]
-    figure = contact_sheet(samples, spec.tasks, spec.classes, spec.class_names)
+    figure = contact_sheet(samples, spec.tasks, spec.class_names)
     pictures = [axis for axis in figure.axes if axis.images]
     assert len(pictures) == 3 * (1 + len(spec.tasks))
     shown = [axis.images[0].get_array() for axis in pictures]
@@ -44,7 +44,7 @@ def test_pyplot_and_matplotlib_are_not_imported_for_nothing():
     code = (
         "import sys, numpy as np; from fmtlbench.data.contact_sheet import contact_sheet\n"
         "assert 'matplotlib' not in sys.modules\n"
-        "contact_sheet([{'image': np.zeros((16, 16, 3), np.uint8)}], (), {}, {})\n"
+        "contact_sheet([{'image': np.zeros((16, 16, 3), np.uint8)}], (), {})\n"
         "assert 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from fmtlbench.data.synth import DOMAINS, SPLITS, VERSION, SynthDataset, focal, generate
-from fmtlbench.data.synth import labels as label_rules
-from fmtlbench.data.synth.sample import full_sample, stream
-from fmtlbench.data.synth.spec import ROOM_CLASSES
+from fmtlbench.datasets.synth import DOMAINS, SPLITS, VERSION, SynthDataset, focal, generate
+from fmtlbench.datasets.synth import labels as label_rules
+from fmtlbench.datasets.synth.sample import full_sample, stream
+from fmtlbench.datasets.synth.spec import ROOM_CLASSES
 from fmtlbench.errors import UsageError
 
 NAMES = sorted(DOMAINS)
@@ -274,6 +274,6 @@ def test_bad_requests_are_usage_errors_that_say_what_is_valid(arguments, message
 
 
 def test_the_listing_needs_neither_torch_nor_the_renderer():
-    code = "import sys, fmtlbench.data.synth as s; assert s.DOMAINS; print({'torch', 'numba'} & set(sys.modules))"
+    code = "import sys, fmtlbench.datasets.synth as s; assert s.DOMAINS; print({'torch', 'numba'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from fmtlbench.data.tensors import to_tensors
-from fmtlbench.data.transforms import UNMEASURED, geometry, test_transform
+from fmtlbench.data.transforms import geometry, test_transform
 from fmtlbench.data.transforms.geometry import centred
+from fmtlbench.tasks import TASKS
 
 scored = test_transform
 del test_transform  # pytest would take it for a test
@@ -90,7 +91,7 @@ def test_padding(cases):
         checked += 1
         window = centred(given["image"].shape[:2], size)
         for key, value in given.items():
-            fill = 0 if key == "image" else UNMEASURED.get(key, 255)
+            fill = 0 if key == "image" else TASKS[key].kind.unlabelled
             np.testing.assert_allclose(window.label(value, fill), expected[key], atol=1e-5)
     assert checked >= 4
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from fake_data import Images
 
 from fmtlbench.data.views import client_data, newcomers, parties
 from fmtlbench.errors import UsageError
@@ -13,7 +14,7 @@ from fmtlbench.resolving import resolve
 def views(train=23, test=7, seed=0, **overrides):
     """The client data of st_mt_1: five PASCAL clients and one NYUD client. A dataset here has only a length."""
     config = resolve("local", "st_mt_1", seed=seed, overrides=overrides)
-    datasets = {(d, s): range(n) for d in ("pascal", "nyud") for s, n in (("train", train), ("test", test))}
+    datasets = {(d, s): Images(n) for d in ("pascal", "nyud") for s, n in (("train", train), ("test", test))}
     return config, client_data(config, datasets)
 
 
@@ -75,24 +76,18 @@ def test_more_clients_than_images_is_refused(train, overrides, message):
 def test_the_parameter_to_change_is_named():
     config = resolve("local", "iid1_sdmt", overrides={"scenario.clients": 8})
     with pytest.raises(UsageError, match=r"8 nyud clients, but only 15 .*fewer clients \(scenario.clients\)"):
-        client_data(config, {("nyud", "train"): range(15), ("nyud", "test"): range(3)})
+        client_data(config, {("nyud", "train"): Images(15), ("nyud", "test"): Images(3)})
 
 
-class People:
+class People(Images):
     """A dataset where only every third image shows people."""
 
-    def __init__(self, length):
-        self.length = length
-
-    def __len__(self):
-        return self.length
-
     def eligible(self, tasks):
-        return np.arange(0, self.length, 3) if tasks == ("human_parts",) else None
+        return np.arange(0, len(self), 3) if tasks == ("human_parts",) else None
 
 
 def test_a_dataset_may_say_which_images_a_client_can_use():
-    everything = {(d, s): range(n) for d in ("pascal", "nyud") for s, n in (("train", 60), ("test", 10))}
+    everything = {(d, s): Images(n) for d in ("pascal", "nyud") for s, n in (("train", 60), ("test", 10))}
     chosen = {**everything, ("pascal", "train"): People(60), ("pascal", "test"): People(10)}
     config = resolve("local", "st_mt_1")
     plain, data = client_data(config, everything), client_data(config, chosen)
@@ -110,14 +105,14 @@ def test_a_client_without_a_usable_image_is_named(split):
             return np.arange(0) if tasks == ("human_parts",) else None
 
     config = resolve("local", "st_mt_1")
-    datasets = {(d, s): Nobody(20) if s == split else range(20) for d in ("pascal", "nyud") for s in ("train", "test")}
+    datasets = {(d, s): Nobody(20) if s == split else Images(20) for d in ("pascal", "nyud") for s in ("train", "test")}
     with pytest.raises(UsageError, match=r"client 'pascal-human_parts'.* usable for human_parts"):
         client_data(config, datasets)
 
 
 def test_each_pool_deals_all_images_anew():
     config = resolve("local", "niid3_sdht", overrides={"scenario.evaluation": ["global"]})
-    data = client_data(config, {("nyud", "train"): range(41), ("nyud", "test"): range(5)})
+    data = client_data(config, {("nyud", "train"): Images(41), ("nyud", "test"): Images(5)})
     dealt = [d.train.indices.tolist() for d in data]
     for pool in (dealt[:4], dealt[4:]):
         assert sorted(i for part in pool for i in part) == list(range(41))
@@ -141,7 +136,7 @@ def test_an_unseen_client_has_its_share_of_the_images_and_a_split_of_its_own():
     overrides = {"scenario.evaluation": ["global", "personal", "unseen"], "scenario.partition.kind": "linear",
                  "data.personal_fraction": 0.25}  # fmt: skip
     config = resolve("local", "st_mt_1_unseen", overrides=overrides)
-    datasets = {(d, s): range(n) for d in ("pascal", "nyud") for s, n in (("train", 42), ("test", 7))}
+    datasets = {(d, s): Images(n) for d in ("pascal", "nyud") for s, n in (("train", 42), ("test", 7))}
     *data, late = client_data(config, datasets)
     assert [len(d.train) + len(d.tests["personal"]) for d in data] == [2, 4, 6, 8, 10, 42]
     assert len(late.train) == 12 and {name: len(view) for name, view in late.tests.items()} == {"unseen": 7}

@@ -11,13 +11,13 @@ import torch
 from tiny import TINY, TWINS, make_federation
 
 from fmtlbench.blocks import FlatModel
+from fmtlbench.configured_tasks import task_specs
 from fmtlbench.engine.federation import Federation
 from fmtlbench.engine.optim import learning_rate
 from fmtlbench.errors import UsageError
 from fmtlbench.losses import balanced_bce
 from fmtlbench.models.build import build_client_model
 from fmtlbench.resolving import parse_overrides, resolve
-from fmtlbench.tasks import task_specs
 
 SMALL = {**TINY, "data.size": {"pascal": [32, 64], "nyud": [32, 64]}}  # instance norm needs two positions
 NETWORKS = {

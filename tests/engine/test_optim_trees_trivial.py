@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from fake_data import FakeReader
 
 from fmtlbench.config import TrainConfig
-from fmtlbench.data.catalog import dataset_for
 from fmtlbench.data.views import View
+from fmtlbench.datasets import dataset_for
 from fmtlbench.engine.evaluate import make_meter
 from fmtlbench.engine.optim import learning_rate, make_optimizer
 from fmtlbench.engine.trees import join_tree, split_tree, to_device
@@ -175,7 +176,7 @@ def test_to_device_moves_only_tensors():
 # -- the best constant -----------------------------------------------------------------------------------------------
 
 
-class Labels:
+class Labels(FakeReader):
     """A dataset of given labels [N, H, W(, 3)]."""
 
     def __init__(self, task, labels):
@@ -260,7 +261,7 @@ def test_many_pixels_are_thinned_for_the_direction_only(monkeypatch):
     labels = np.random.default_rng(0).normal([0, 0, 2], 1, (4, 16, 16, 3))
     labels = (labels / np.linalg.norm(labels, axis=-1, keepdims=True)).astype(np.float32)
     exact = constant("normals", labels)
-    monkeypatch.setattr("fmtlbench.engine.trivial.DIRECTIONS", 100)
+    monkeypatch.setattr("fmtlbench.kinds._constants.DIRECTIONS", 100)
     assert exact - 1e-3 < constant("normals", labels) < exact + 2
 
 

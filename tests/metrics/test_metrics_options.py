@@ -10,16 +10,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from fake_data import FakeReader
 from golden_files import cases
 from golden_meters import feed
 
-from fmtlbench.data.catalog import dataset_for
+from fmtlbench.configured_tasks import task_specs
+from fmtlbench.datasets import dataset_for
 from fmtlbench.engine.trivial import best_constant
 from fmtlbench.meters import make_meter
 from fmtlbench.metrics import EdgeLossPublic, MaxF, MetricError
 from fmtlbench.metrics.maxf import levels
 from fmtlbench.resolving import resolve
-from fmtlbench.tasks import TASKS, task_specs
+from fmtlbench.tasks import TASKS
 
 MINI = Path(__file__).parents[3] / "shared" / "mini"
 PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
@@ -252,7 +254,7 @@ def test_the_iou_of_a_batch_depends_on_the_batch():
 # -- the trivial row ---------------------------------------------------------------------------------------------------
 
 
-class Labels:
+class Labels(FakeReader):
     def __init__(self, task, values):
         self.task, self.values, self.size = task, values, values.shape[1:3]
 

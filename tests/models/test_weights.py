@@ -18,7 +18,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from fmtlbench.config import ModelConfig
-from fmtlbench.data.synth import VERSION as DATA_VERSION
+from fmtlbench.datasets.synth import VERSION as DATA_VERSION
 from fmtlbench.errors import FmtlbenchError, UsageError
 from fmtlbench.files import sha256_file
 from fmtlbench.models import weights, weights_hub, weights_shipped

@@ -8,13 +8,21 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from fmtlbench.datasets._files import read_array
 from fmtlbench.errors import FmtlbenchError, UsageError
-from fmtlbench.metrics._folders import read_prediction
-from fmtlbench.predictions import write
-from fmtlbench.predictions.colours import class_colours, depth_picture, palette, voc_palette
-from fmtlbench.predictions.write import ABOUT, replaced_folder, write_prediction
+from fmtlbench.kinds._colours import blend_depth, class_colours, palette, voc_palette
+from fmtlbench.predictions.write import ABOUT, replaced_folder
+from fmtlbench.tasks import TASKS
 
 NAMES = {"semseg": tuple(map(str, range(21))), "human_parts": ("background", *"abcdef")}
+
+
+def write_prediction(folder, task, name, value, names):
+    TASKS[task].kind.write_prediction(folder, name, value, names.get(task))
+
+
+def read_prediction(path, task):
+    return TASKS[task].kind.read_prediction(read_array(path))
 
 
 def test_voc_colours_are_vocs():
@@ -62,7 +70,7 @@ def test_depth_is_exact_and_its_picture_has_a_fixed_scale(tmp_path):
     metres = np.array([[0.5, 5.0], [10.0, 80.0]], np.float32)
     write_prediction(tmp_path, "depth", "d", metres, NAMES)
     assert np.array_equal(read_prediction(tmp_path / "d.npy", "depth"), metres)
-    picture = depth_picture(metres, write.DEEPEST)
+    picture = blend_depth(metres, TASKS["depth"].kind.highest)
     with Image.open(tmp_path / "d.png") as saved:
         assert np.array_equal(np.array(saved), picture)
     assert np.array_equal(picture[1, 0], picture[1, 1]) and not np.array_equal(picture[0, 0], picture[0, 1])

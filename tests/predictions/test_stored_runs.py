@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from fake_data import FakeReader
 from tiny import TINY
 
 import fmtlbench
@@ -223,16 +224,16 @@ def test_a_method_that_has_changed_is_refused(tiny_run, tmp_path):
 # -- padding ---------------------------------------------------------------------------------------------------------
 
 
-class OwnSizes:
+class OwnSizes(FakeReader):
     """Images of different sizes, as a real archive gives them."""
 
-    size, resize = (32, 32), "none"
+    size, stacked = (32, 32), False
     shapes = ((20, 31), (32, 32), (9, 12), (40, 36))
 
     def __init__(self, dataset):
         self.dataset = dataset
 
-    def name(self, index):
+    def image_id(self, index):
         return f"photo_{index}"
 
     def sample(self, index, keys=("image",)):
@@ -293,7 +294,7 @@ def test_stretching_a_prediction():
 def _unpadded(run, party, photos):
     """The network's whole output for the images as it sees them."""
 
-    class Fixed:
+    class Fixed(FakeReader):
         size, fingerprint = photos.size, ""
 
         def batch(self, indices, keys):

@@ -75,7 +75,7 @@ def test_a_users_file(load, name):
         ("id: both", "unseen: true", 1, ["evaluation", "'pascal-multi' is unseen", "add unseen to the list"]),
         ("id: both", "unseen: 1", 8, ["clients.1.unseen", "true or false"]),
         ("version: 3", "version: 3\nevaluation: [global, global]", 4, ["evaluation", "listed twice"]),
-        ("version: 3", "version: 3\npartition: {kind: even}", 4, ["partition.kind", "equal, linear, dirichlet"]),
+        ("version: 3", "version: 3\npartition: {kind: even}", 4, ["partition.kind", "dirichlet, equal, linear"]),
         ("version: 3", "version: 3\npartition: {kind: dirichlet}", 4, ["partition", "needs alpha"]),
         ("version: 3", "version: 3\npartition: {alpha: 1}", 4, ["partition.alpha", "and quantity only", "is equal"]),
         ("version: 3", "version: 3\npartition: {kind: dirichlet, alpha: 0}", 4, ["partition.alpha", "at least 0.001"]),

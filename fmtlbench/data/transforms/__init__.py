@@ -16,7 +16,7 @@ from functools import cache
 import numpy as np
 
 from ...errors import UsageError, unknown
-from ...tasks import IGNORE
+from ...tasks import IGNORE, TASKS, semantic_task
 from ..amounts import USUAL, Amounts
 from ..tensors import MEAN
 from .geometry import Turn, Window, centred, draw_crop, draw_scale, resized
@@ -27,7 +27,6 @@ Sample = dict[str, np.ndarray]
 
 # Padding: the mean colour, which normalisation turns into zero; labels as if nothing had been annotated.
 COLOUR = np.array([255 * m for m in MEAN], np.float32)
-UNMEASURED = {"normals": 0.0, "depth": 0.0}
 
 
 def train_transform(
@@ -57,7 +56,7 @@ def train_transform(
     if fixed or degrees:
         window = replace(window, turn=Turn(degrees, scale if fixed else 1.0))
     if "crop" in augment:
-        window = draw_crop(window, sample.get("semseg"), rng)
+        window = draw_crop(window, sample.get(semantic_task(sample)), rng)
     if "flip" in augment and rng.random() < 0.5:
         window = window.mirrored()
     distorted = "photometric" in augment
@@ -100,16 +99,15 @@ def _finish(sample: Sample, image: np.ndarray, window: Window, scale: float) -> 
     for key, value in sample.items():
         if key == "image":
             continue
-        label = window.label(value, UNMEASURED.get(key, IGNORE))
-        if key == "depth" and scale != 1.0:
-            label /= np.float32(scale)  # twice as large means half as far away
-        elif key == "normals":
-            if not window.straight:
-                window.turn.vectors(label)
-            if window.columns.mirrored:
-                np.negative(label[..., 0], out=label[..., 0])
-        elif key == "human_parts" and not ((label != 0) & (label != IGNORE)).any():
-            label[:] = IGNORE  # nobody there: the papers do not train or score background alone
+        task, kind = TASKS[key], TASKS[key].kind
+        label = window.label(value, kind.unlabelled)
+        kind.magnify(label, scale)
+        if not window.straight:
+            kind.turn(label, window.turn)
+        if window.columns.mirrored:
+            kind.mirror(label)
+        if task.needs_foreground and not ((label != 0) & (label != IGNORE)).any():
+            label[:] = IGNORE
         result[key] = label
     return result
 

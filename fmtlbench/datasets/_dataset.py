@@ -1,0 +1,244 @@
+"""What a split of a dataset is once it is open: a protocol for who reads it, and a base class for who writes one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
+
+from ..errors import UsageError, unknown
+
+if TYPE_CHECKING:
+    from ._info import DatasetInfo, OfficialList
+
+Sample = dict[str, np.ndarray]
+Progress = Callable[[int, int], None]
+
+
+class SampleRangeError(UsageError, IndexError):
+    """A sample number outside the dataset; an IndexError too, so that `for sample in dataset` ends."""
+
+
+class Provenance(NamedTuple):
+    """A key's name among variants, what all images have in common, and each one's id and the sizes of its files."""
+
+    name: str
+    common: list[Any]
+    images: list[list[Any]]
+
+
+class Reader(Protocol):
+    """An open split, as views, batches, partitions and reports use it."""
+
+    info: DatasetInfo
+    split: str
+    size: tuple[int, int] | None
+    stacked: bool  # all images have `size` and come as stacks (`batch`), else one by one at their own (`sample`)
+    fingerprint: str
+
+    def __len__(self) -> int: ...
+
+    def image_id(self, index: int) -> str:
+        """Return the image's id."""
+
+    def sample(self, index: int, keys: Iterable[str] | None = None) -> Sample:
+        """Return the image ("image") and labels by task."""
+
+    def batch(self, indices: np.ndarray, keys: Iterable[str] | None = None) -> Sample:
+        """Return samples of one size stacked to [B, ...]."""
+
+    def eligible(self, tasks: tuple[str, ...]) -> np.ndarray | None:
+        """Return the images a client with exactly these tasks may use; None: all."""
+
+
+class Dataset:
+    """A split of a dataset. A subclass says what it offers, lists its images and reads them; the rest follows.
+
+    A sample is `image` [H, W, 3] uint8 and, by task, arrays of the form of the task's label kind, all of one height
+    and width, at the resolution they were taken.
+
+    Args:
+        folder: Where the files lie: the folder named `archive` below the data root, or the data root itself for a
+            dataset without `archive` (None where no data root is set).
+        split: "train" or "test".
+        size: Height and width that batches are brought to; samples keep their own.
+        tasks: Labels to read; by default all.
+        limit: Only the first images of the list.
+        purpose: What labels are for, "training" or "scoring", where that makes a difference (`twofold`); by default
+            what the split is for.
+        complete: Refuse data of which files are missing; otherwise `missing` lists them.
+        cache_dir: Where to keep what is slow to find; by default $FMTLBENCH_CACHE or the user's cache folder.
+        progress: Called with (done, total) where something takes long.
+        resize: How images are brought to `size`: "none" pads and crops, "fixed" stretches.
+        with_images: False: labels alone are asked for, and images may be missing.
+        ids: Images to read instead of those that the split lists.
+    """
+
+    # What a dataset is. `domain`: as scenarios call it, if not by its name.
+    title: ClassVar[str] = ""
+    description: ClassVar[str] = ""
+    domain: ClassVar[str] = ""
+    source: ClassVar[str] = "real"
+    tasks: Sequence[str] = ()
+    class_names: ClassVar[Mapping[str, Sequence[str]]] = {}
+    metric_options: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    official: ClassVar[Mapping[str, OfficialList]] = {}
+    open_tasks: ClassVar[bool] = False
+    version: ClassVar[int] = 1  # raise it whenever a reader gives other numbers for the same files
+
+    # Where it is found: the folder below the data root, what must lie in a folder of another name to be taken for it
+    # (globs), who distributes it, and the readers of its other layouts.
+    archive: ClassVar[str] = ""
+    marks: ClassVar[tuple[str, ...]] = ()
+    distributed: ClassVar[str] = ""
+    other_layouts: ClassVar[tuple[type[Dataset], ...]] = ()
+
+    twofold: ClassVar[tuple[str, ...]] = ()  # tasks whose labels differ by `purpose`
+    stacked: ClassVar[bool] = False
+    info: ClassVar[DatasetInfo]  # set when it is registered
+
+    def __init__(
+        self,
+        folder: Path | None,
+        split: str,
+        size: tuple[int, int] | None = None,
+        tasks: Iterable[str] | None = None,
+        limit: int | None = None,
+        purpose: str | None = None,
+        complete: bool = True,
+        cache_dir: Path | None = None,
+        progress: Progress | None = None,
+        resize: str = "none",
+        with_images: bool = True,
+        ids: Sequence[str] | None = None,
+    ) -> None:
+        self.folder = None if folder is None else Path(folder)
+        self.split, self.size, self.resize = split, size, resize
+        offered = tuple(type(self).tasks)
+        self.tasks = offered if tasks is None else tuple(tasks)
+        for task in self.tasks:
+            if task not in offered:
+                raise unknown("task", task, offered, self.info.name)
+        self.with_images, self.complete = with_images, complete
+        self.keys = (*(["image"] if with_images else []), *self.tasks)
+        self.purpose = purpose or ("training" if split == "train" else "scoring")
+        self.cache_dir, self.progress = cache_dir, progress
+        self.missing: list[Path] = []
+        self.ids = self._limited(self.list_images(), limit) if ids is None else list(ids)
+
+    @classmethod
+    def open(
+        cls, info: DatasetInfo, split: str, data_root: str | Path | None, layout: str | None, **options: Any
+    ) -> Dataset:
+        """Find the files of a split, and open it with the reader of their layout."""
+        from ._roots import find_archive
+
+        folder, reader = find_archive(info, data_root, layout)
+        return reader(folder, split, **options)
+
+    def list_images(self) -> list[str]:
+        """Return the ids of all images of `self.split`, in their order."""
+        raise NotImplementedError(f"{type(self).__qualname__}.list_images")
+
+    def sample(self, index: int, keys: Iterable[str] | None = None) -> Sample:
+        """Return the image and the labels that `keys` names (by default all), at native resolution."""
+        raise NotImplementedError(f"{type(self).__qualname__}.sample")
+
+    def eligible(self, tasks: tuple[str, ...]) -> np.ndarray | None:
+        """Return the indices of the images a client with exactly these tasks may use; None means all."""
+        return None
+
+    def prepare_workers(self) -> None:
+        """Do now, before processes are forked that load images, what each of them would have to do anew."""
+
+    @classmethod
+    def explain_eligible(cls, tasks: tuple[str, ...]) -> str | None:
+        """Say which images `eligible` leaves to a client with exactly these tasks; None: all."""
+        return None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, index: int) -> Sample:
+        return self.sample(index)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "progress": None}  # it belongs to the process that opened the data
+
+    def image_id(self, index: int) -> str:
+        """Return the image's id, as its files are called."""
+        return self.ids[self.check_index(index)]
+
+    def batch(self, indices: np.ndarray, keys: Iterable[str] | None = None) -> Sample:
+        """Return samples stacked to [B, ...] as they are: only for images of one size."""
+        keys = self.keys if keys is None else tuple(keys)
+        samples = [self.sample(index, keys) for index in np.atleast_1d(indices)]
+        shapes = {next(iter(sample.values())).shape[:2] for sample in samples}
+        if len(shapes) > 1:
+            listed = ", ".join(f"{h}×{w}" for h, w in sorted(shapes))
+            raise UsageError(f"{self.info.name}: images of {listed} pixels do not stack; bring them to one size first")
+        return {key: np.stack([sample[key] for sample in samples]) for key in keys}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """sha256 of what the samples are made of, as far as that is known without decoding them."""
+        return digest([self.info.name, self.version, self.split, self.purpose, *map(self.provenance, self.keys)])
+
+    @cached_property
+    def lineage(self) -> str:
+        """sha256 of the dataset's name, the split and its whole list: the same for any choice of tasks or images."""
+        return digest([self.info.name, self.split, self.list_images()])
+
+    def provenance(self, key: str) -> Provenance:
+        """Return what the image or a label is made of; here the version and the ids are all that is known."""
+        name = self.variant_name(key)
+        return Provenance(name, [self.version, name], [[image] for image in self.ids])
+
+    def variant_name(self, key: str) -> str:
+        """Return the name of a key among its variants: a label that differs by purpose has two."""
+        return f"{key}-{self.purpose}" if key in self.twofold else key
+
+    def digest_of(self, key: str) -> str:
+        """Return the sha256 of a label's provenance, whatever other tasks the dataset was opened with."""
+        return digest([self.lineage, *self.provenance(key)])
+
+    def check_index(self, index: int) -> int:
+        """Return the sample number as an int, if there is such a sample."""
+        try:
+            index = operator.index(index)
+        except TypeError:
+            raise UsageError(f"{self.info.name}: a sample number must be an integer, got {index!r}") from None
+        if not 0 <= index < len(self.ids):
+            raise SampleRangeError(f"{self.info.name} {self.split}: no sample {index}, valid: 0 to {len(self.ids) - 1}")
+        return index
+
+    def check_keys(self, keys: Iterable[str] | None) -> tuple[str, ...]:
+        """Return the asked keys, by default all; one that the dataset was not opened with is refused."""
+        chosen = self.keys if keys is None else tuple(keys)
+        for key in chosen:
+            if key not in self.keys:
+                raise unknown("key", key, self.keys, self.info.name)
+        return chosen
+
+    def origin_of_list(self) -> str:
+        """Return where the ids of the split stand, for messages."""
+        return f"{self.info.name} {self.split}"
+
+    def _limited(self, ids: list[str], limit: int | None) -> list[str]:
+        if limit is not None and not 1 <= limit <= len(ids):
+            raise UsageError(
+                f"data.{self.split}_samples.{self.info.domain} is {limit}, but {self.origin_of_list()} lists "
+                f"{len(ids)} images"
+            )
+        return ids[:limit]
+
+
+def digest(about: list[Any]) -> str:
+    """Return the sha256 of plain values."""
+    return hashlib.sha256(json.dumps(about).encode()).hexdigest()

@@ -1,0 +1,235 @@
+"""Reading one file of an archive: right, or an error that names the file and what is wrong with it.
+
+Nothing is repaired and nothing is skipped: a label that is not what its format says would train or score on nonsense.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+import zlib
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import FmtlbenchError
+
+Shape = tuple[int, int]  # height, width
+_CHUNK = struct.Struct(">I4s")  # length and kind, how every part of a PNG begins
+
+
+class DamagedFileError(FmtlbenchError):
+    """A file of a dataset that is missing, unreadable or not what its format says."""
+
+    def __init__(self, path: Path, problem: str) -> None:
+        super().__init__(f"{path}: {problem}")
+        self.path, self.problem = path, problem
+
+    def __reduce__(self):  # it may come out of a worker process
+        return type(self), (self.path, self.problem)
+
+
+def read_ids(path: Path) -> list[str]:
+    """Image ids, one per line; Windows line ends, a byte-order mark and blank lines are fine."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise DamagedFileError(path, "not a UTF-8 text file, expected one image id per line") from None
+    except OSError as error:
+        raise DamagedFileError(path, _reason(error)) from None
+    lines: dict[str, int] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        word = line.strip()
+        if not word:
+            continue
+        if not re.fullmatch(r"\w[\w.-]*", word):
+            raise DamagedFileError(path, f"line {number}: {word[:60]!r} is not an image id")
+        if word in lines:
+            raise DamagedFileError(path, f"line {number}: {word} is listed twice, first in line {lines[word]}")
+        lines[word] = number
+    if not lines:
+        raise DamagedFileError(path, "lists no image")
+    return list(lines)
+
+
+def image_shape(path: Path) -> Shape:
+    """Height and width from the header alone."""
+    with _picture(path, path) as picture:
+        return picture.height, picture.width
+
+
+def read_image(path: Path) -> np.ndarray:
+    """[H, W, 3] uint8; a grey picture gets three equal channels."""
+    return _pixels(path, ("RGB", "L"), convert="RGB")
+
+
+def read_classes(path: Path, shape: Shape | None, highest: int, ignore: bool) -> np.ndarray:
+    """[H, W] uint8 class numbers 0…highest, and 255 where `ignore` allows it, from a grey or palette PNG.
+
+    Without a `shape` any size is taken.
+    """
+    labels = fitting(path, _pixels(path, ("L", "P")), shape)
+    wrong = labels > highest
+    if ignore:
+        wrong &= labels != 255
+    if wrong.any():
+        also = " or 255 (ignore)" if ignore else ""
+        raise DamagedFileError(
+            path, f"class {labels[wrong][0]} in {_pixel_count(wrong)}, expected 0 to {highest}{also}"
+        )
+    return labels
+
+
+def read_grey(path: Path, shape: Shape | None) -> np.ndarray:
+    """[H, W] uint8 from a grey or black-and-white PNG."""
+    return fitting(path, _pixels(path, ("L", "1"), convert="L"), shape)
+
+
+def read_colour(path: Path, shape: Shape | None) -> np.ndarray:
+    """[H, W, 3] uint8 from a colour PNG that is not a photograph, so nothing is converted."""
+    return fitting(path, _pixels(path, ("RGB",)), shape)
+
+
+def read_floats(path: Path, channels: int | None = None) -> np.ndarray:
+    """[H, W] or [H, W, channels] float32 from a .npy file of any floating type; NaN and infinity are refused."""
+    array = read_npy(path, channels)
+    if array.dtype.kind != "f":
+        raise DamagedFileError(path, f"numbers of type {array.dtype}, expected floating-point")
+    array = array.astype(np.float32)
+    wrong = ~np.isfinite(array)
+    if wrong.any():
+        raise DamagedFileError(path, f"NaN or infinity in {_pixel_count(wrong if channels is None else wrong.any(-1))}")
+    return array
+
+
+def read_npy(path: Path, channels: int | None = None) -> np.ndarray:
+    """The array of a .npy file, [H, W] or [H, W, channels]; pickled objects are never loaded."""
+    try:
+        array = np.load(path, allow_pickle=False)
+    except Exception as error:  # a damaged header can raise nearly anything
+        raise DamagedFileError(path, f"cannot be read as .npy: {_reason(error)}") from None
+    if not isinstance(array, np.ndarray):
+        array.close()
+        raise DamagedFileError(path, "an .npz archive, expected one .npy array")
+    if array.ndim != (2 if channels is None else 3) or (channels and array.shape[-1] != channels):
+        wanted = "[H, W]" if channels is None else f"[H, W, {channels}]"
+        raise DamagedFileError(path, f"shape {list(array.shape)}, expected {wanted}")
+    return array
+
+
+def read_mat(path: Path, variable: str) -> np.ndarray:
+    """One variable of a MATLAB file (version 5)."""
+    from scipy.io import loadmat
+
+    try:
+        content = loadmat(path, variable_names=[variable])
+        if variable not in content:
+            there = ", ".join(sorted(k for k in loadmat(path) if not k.startswith("__"))) or "nothing"
+            raise DamagedFileError(path, f"no variable {variable!r} in it, it holds {there}")
+    except DamagedFileError:
+        raise
+    except Exception as error:  # a damaged file can raise nearly anything
+        raise DamagedFileError(path, f"cannot be read as a MATLAB file: {_reason(error)}") from None
+    return content[variable]
+
+
+def read_array(path: Path) -> np.ndarray:
+    """Return the array in a .npy file or in any picture, as it is."""
+    if path.suffix.lower() == ".npy":
+        try:
+            return np.load(path, allow_pickle=False)
+        except Exception as error:
+            raise DamagedFileError(path, f"cannot be read: {_reason(error)}") from None
+    try:
+        with _picture(path, BytesIO(path.read_bytes())) as picture:
+            return np.array(picture)
+    except DamagedFileError:
+        raise
+    except Exception as error:  # decoders raise all sorts of things for damaged files
+        raise DamagedFileError(path, f"cannot be read: {_reason(error)}") from None
+
+
+def read_numbers(path: Path) -> dict[str, int]:
+    """A JSON object of name → whole number."""
+    try:
+        content: Any = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DamagedFileError(path, _reason(error)) from None
+    except (ValueError, RecursionError) as error:  # not UTF-8, not JSON
+        raise DamagedFileError(path, f"not JSON: {_reason(error)}") from None
+    if not isinstance(content, dict) or not all(type(value) is int for value in content.values()):
+        raise DamagedFileError(path, "expected a JSON object of names and whole numbers")
+    return content
+
+
+def fitting(path: Path, array: np.ndarray, shape: Shape | None) -> np.ndarray:
+    """`array`, if it covers its image (`shape` None: any)."""
+    if shape is not None and array.shape[:2] != shape:
+        ours, image = ("×".join(map(str, s)) for s in (array.shape[:2], shape))
+        raise DamagedFileError(path, f"{ours} pixels (height×width), but its image has {image}")
+    return array
+
+
+def nearest_resize(path: Path, array: np.ndarray, shape: Shape | None) -> np.ndarray:
+    """Return `array` sampled to `shape` if it is the same picture at another resolution; another one is refused."""
+    if shape is None:
+        return array
+    height, width = array.shape[:2]
+    if abs(height * shape[1] - width * shape[0]) > max(height, width, *shape):
+        return fitting(path, array, shape)
+    rows, columns = (((np.arange(n) + 0.5) * m / n).astype(np.intp) for n, m in zip(shape, (height, width)))
+    return array[rows[:, None], columns]
+
+
+def _pixels(path: Path, modes: tuple[str, ...], convert: str | None = None) -> np.ndarray:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DamagedFileError(path, f"cannot be read as a picture: {_reason(error)}") from None
+    with _picture(path, BytesIO(content)) as picture:
+        if picture.mode not in modes:
+            raise DamagedFileError(path, f"a picture of mode {picture.mode}, expected {' or '.join(modes)}")
+        try:
+            if picture.format == "PNG":
+                _verify(memoryview(content))
+            return np.array(picture.convert(convert) if convert not in (None, picture.mode) else picture)
+        except Exception as error:  # decoders raise all sorts of things for damaged files
+            raise DamagedFileError(path, f"cannot be decoded: {_reason(error)}") from None
+
+
+def _verify(png: memoryview) -> None:
+    """PNG carries checksums, which decoding alone does not compare: a changed label would pass."""
+    at, kind = 8, b""
+    while kind != b"IEND":
+        if at + 12 > len(png):
+            raise ValueError("cut short")
+        length, kind = _CHUNK.unpack_from(png, at)
+        end = at + 8 + length
+        if end + 4 > len(png):
+            raise ValueError("cut short")
+        if zlib.crc32(png[at + 4 : end]) != int.from_bytes(png[end : end + 4], "big"):
+            raise ValueError(f"wrong checksum of its part {kind.decode('latin-1')!r}")
+        at = end + 4
+
+
+def _picture(path: Path, file: Path | BytesIO):
+    from PIL import Image
+
+    try:
+        return Image.open(file)
+    except Exception as error:
+        raise DamagedFileError(path, f"cannot be read as a picture: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    """An exception in one line, without the path that the message starts with anyway."""
+    text = getattr(error, "strerror", None) or " ".join(str(error).split()) or type(error).__name__
+    return "not a picture" if "cannot identify image file" in text else text
+
+
+def _pixel_count(mask: np.ndarray) -> str:
+    count = int(np.count_nonzero(mask))
+    return f"{count} pixel{'s' * (count > 1)}"

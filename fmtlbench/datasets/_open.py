@@ -1,0 +1,25 @@
+"""Open a split of a dataset: find its files, choose the reader of their layout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._dataset import Dataset
+    from ._info import DatasetInfo
+
+
+def open_split(
+    info: DatasetInfo, split: str, data_root: str | Path | None = None, layout: str | None = None, **options: Any
+) -> Dataset:
+    """Find and open a split of a dataset; refuses at once if files are missing.
+
+    Args:
+        info: Which dataset.
+        split: "train" or "test".
+        data_root: What --data-root says; without it $FMTLBENCH_DATA or the user's config file decides.
+        layout: The name of an archive, to prefer one where several are there.
+        options: What `Dataset` takes: size, tasks, limit, purpose, complete, progress, resize, …
+    """
+    return info.readers[0].open(info, split, data_root, layout, **options)

@@ -1,0 +1,114 @@
+"""All datasets by name: those of the package, of installed packages, and of files that a user gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ..errors import UsageError, unknown
+from ..files import sha256_file
+from ..names import check_name
+from ..registry import Registry
+from ._dataset import Dataset
+from ._info import DatasetInfo
+
+
+class DatasetRegistry(Registry[DatasetInfo]):
+    """Keeps what a reader's class says of itself, so that a dataset is one class and one decorator."""
+
+    def register(self, name: str) -> Callable[[Any], Any]:
+        """Return a class decorator for a reader: `@DATASETS.register("robots")`."""
+        check_name(name, self.kind)
+
+        def add(reader: type[Dataset]) -> type[Dataset]:
+            self._put(name, describe(reader, name), (reader.__module__, reader.__qualname__))
+            return reader
+
+        return add
+
+
+DATASETS = DatasetRegistry("dataset", "fmtlbench.datasets")
+
+
+def describe(reader: type[Dataset], name: str) -> DatasetInfo:
+    """Return what a reader's class says of the dataset `name`, and let the class know it."""
+    if not (isinstance(reader, type) and issubclass(reader, Dataset)):
+        raise UsageError(f"dataset {name!r}: {reader!r} is not a subclass of fmtlbench.datasets.Dataset")
+    for field in ("title", "description", "tasks"):
+        if not getattr(reader, field, None):
+            raise UsageError(f"dataset {name!r}: {reader.__qualname__} has no {field}; add it to the class")
+    layouts = (reader, *reader.other_layouts)
+    info = DatasetInfo(
+        name,
+        check_name(reader.domain or name, "domain"),
+        reader.source,
+        reader.title,
+        tuple(reader.tasks),
+        {task: tuple(names) for task, names in reader.class_names.items()},
+        reader.description,
+        layouts,
+        reader.metric_options,
+        reader.official,
+        reader.open_tasks,
+    )
+    _check_tasks(info)
+    for layout in layouts:
+        layout.info = info
+    return info
+
+
+def _check_tasks(info: DatasetInfo) -> None:
+    from ..tasks import TASKS
+
+    for task in info.tasks:
+        if task not in TASKS:
+            raise unknown("task", task, TASKS, f"dataset {info.name!r}")
+        if TASKS[task].kind.outputs is None and not info.class_names.get(task):
+            raise UsageError(f"dataset {info.name!r}: {task} has classes; name them in class_names")
+    for task in info.class_names:
+        if task not in info.tasks:
+            raise UsageError(f"dataset {info.name!r}: class_names of {task!r}, which is none of its tasks")
+
+
+def domains(files: tuple[str, ...] = ()) -> dict[str, DatasetInfo]:
+    """Return domain → a dataset that stands for it, with those that the given files bring."""
+    named = {info.domain: info for info in DATASETS.values()}
+    return named | {info.domain: info for info in map(dataset_of_file, files)}
+
+
+def dataset_for(domain: str, source: str, file: str | None = None) -> DatasetInfo:
+    """Return the dataset that stands for a domain.
+
+    Args:
+        domain: as a scenario calls it.
+        source: `data.source`; a domain that there is in one form only comes in that form.
+        file: the .py or .yml file that brings it, if it is not installed.
+    """
+    if file is not None:
+        return dataset_of_file(file)
+    there = [info for info in DATASETS.values() if info.domain == domain]
+    for info in there:
+        if info.source == source or len(there) == 1:
+            return info
+    raise unknown("dataset for domain", domain, sorted({info.domain for info in DATASETS.values()}))
+
+
+def dataset_of_file(path: str) -> DatasetInfo:
+    """Return the dataset that a file brings: a reader's class (.py), or a folder's description (.yml)."""
+    if not Path(path).is_file():
+        raise UsageError(f"no such dataset file: {path}")
+    return _read_file(path, sha256_file(Path(path)))
+
+
+@cache
+def _read_file(path: str, sha256: str) -> DatasetInfo:
+    """Read the file once, as long as it stays what it is."""
+    if path.endswith(".py"):
+        return DATASETS.resolve(path)
+    if path.endswith((".yml", ".yaml")):
+        from ._folder import describe_folder
+
+        return describe_folder(Path(path))
+    raise UsageError(f"{path}: expected a dataset as a .py file with its reader or a .yml file that describes a folder")

@@ -1,0 +1,132 @@
+"""Rendered samples on disk: one memory-mapped .npy per key in a folder that appears whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...cache_folder import STALE_AFTER, BrokenCacheError, sweep
+from ...files import sync_folder, write_json
+
+INDEX = "index.json"
+
+Layout = dict[str, tuple[np.dtype, tuple[int, ...]]]  # key -> dtype and shape [length, ...]
+Chunks = Callable[[], Iterator[dict[str, np.ndarray]]]
+
+
+def checksum(array: np.ndarray) -> str:
+    """sha256 of the numbers in C order, a slice at a time so that a large file never sits in memory."""
+    digest = hashlib.sha256()
+    for start in range(0, len(array), 256):
+        digest.update(np.ascontiguousarray(array[start : start + 256]).data)
+    return digest.hexdigest()
+
+
+def read(folder: Path, about: dict[str, Any], layout: Layout) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """Open the arrays and their checksums; looks at sizes and headers only.
+
+    Raises:
+        FileNotFoundError: there is no such folder.
+        BrokenCacheError: there is, and it cannot be trusted.
+    """
+    if not folder.is_dir():
+        raise FileNotFoundError(folder)
+    try:
+        index = json.loads((folder / INDEX).read_text(encoding="utf-8"))
+        if {key: index[key] for key in about} != about or set(index["arrays"]) != set(layout):
+            raise BrokenCacheError(f"{INDEX} describes other data")
+        arrays, sums = {}, {}
+        for key, (dtype, shape) in layout.items():
+            entry, path = index["arrays"][key], folder / f"{key}.npy"
+            if path.stat().st_size != entry["bytes"]:
+                raise BrokenCacheError(f"{path.name} has {path.stat().st_size} bytes, expected {entry['bytes']}")
+            arrays[key] = np.load(path, mmap_mode="r", allow_pickle=False)
+            if arrays[key].dtype != dtype or arrays[key].shape != shape:
+                raise BrokenCacheError(f"{path.name} holds {arrays[key].dtype} {arrays[key].shape}")
+            sums[key] = str(entry["sha256"])
+    except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
+        raise BrokenCacheError(f"{type(error).__name__}: {error}") from error
+    return arrays, sums
+
+
+def build(folder: Path, about: dict[str, Any], layout: Layout, chunks: Chunks) -> None:
+    """Fill a temporary sibling with the chunks, then let it take its place as a whole."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    sweep(folder.parent, f".{folder.name}.*.tmp", STALE_AFTER)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".tmp", dir=folder.parent))
+    try:
+        entries = _write(temporary, layout, chunks)
+        write_json(temporary / INDEX, {**about, "arrays": entries})  # last: without it the folder is nothing
+        temporary.chmod(0o755)
+        _publish(temporary, folder, about, layout)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def in_memory(layout: Layout, chunks: Chunks) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """The same arrays and checksums without a disk."""
+    arrays = {key: np.empty(shape, dtype) for key, (dtype, shape) in layout.items()}
+    start = 0
+    for chunk in chunks():
+        for key, array in arrays.items():
+            array[start : start + len(chunk[key])] = chunk[key]
+        start += len(chunk[key])
+    for array in arrays.values():
+        array.flags.writeable = False  # as the memory maps
+    return arrays, {key: checksum(array) for key, array in arrays.items()}
+
+
+def discard(folder: Path) -> None:
+    """Take the folder out of the way in one step, then delete it."""
+    aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".tmp", dir=folder.parent))
+    with contextlib.suppress(FileNotFoundError):  # another process was faster
+        folder.rename(aside / "old")
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _write(folder: Path, layout: Layout, chunks: Chunks) -> dict[str, dict[str, Any]]:
+    """Stream the chunks into .npy files. Plain writes: on a full disk a memory map would kill the process."""
+    digests = {key: hashlib.sha256() for key in layout}
+    with contextlib.ExitStack() as stack:
+        files = {key: stack.enter_context((folder / f"{key}.npy").open("wb")) for key in layout}
+        for key, (dtype, shape) in layout.items():
+            header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(files[key], header)
+        for chunk in chunks():
+            for key, file in files.items():
+                data = np.ascontiguousarray(chunk[key], dtype=layout[key][0]).data
+                file.write(data)
+                digests[key].update(data)
+        for file in files.values():
+            file.flush()
+            os.fsync(file.fileno())
+        return {key: {"bytes": file.tell(), "sha256": digests[key].hexdigest()} for key, file in files.items()}
+
+
+def _publish(temporary: Path, folder: Path, about: dict[str, Any], layout: Layout) -> None:
+    for _ in range(3):
+        try:
+            temporary.rename(folder)
+            sync_folder(folder.parent)
+            return
+        except OSError:
+            if not folder.exists():
+                raise
+        try:
+            read(folder, about, layout)
+        except (BrokenCacheError, FileNotFoundError):
+            discard(folder)
+        else:  # another process built the same in the meantime: its copy is as good
+            shutil.rmtree(temporary, ignore_errors=True)
+            return
+    raise OSError(f"{folder} keeps being replaced by another process")

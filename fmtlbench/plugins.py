@@ -1,0 +1,43 @@
+"""Files of a user that bring a metric, a partition or a task: read when a config is made, and wherever it is used.
+
+Where a config may name one of these, it may give the path of a .py file with one registration instead. The config then
+holds the registered name, what is in the file counts for its hash, and every process that works by the config reads the
+file before it looks the name up.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .errors import FmtlbenchError
+from .files import sha256_file
+from .metrics import METRICS
+from .partitions import PARTITIONS
+from .registry import Registry
+from .tasks import TASKS
+
+if TYPE_CHECKING:
+    from .config import RunConfig
+
+OPEN: dict[str, Registry[Any]] = {registry.kind: registry for registry in (METRICS, PARTITIONS, TASKS)}
+
+
+def take_file(kind: str, path: str, where: str, tree: dict[str, Any]) -> str:
+    """Register what a file brings, note the file in a config's tree, and return the registered name."""
+    file = Path(path).absolute()
+    name = OPEN[kind].keep(str(file), where)
+    tree.setdefault("plugins", {})[f"{kind} {name}"] = sha256_file(file)
+    tree.setdefault("plugin_files", {})[f"{kind} {name}"] = str(file)
+    return name
+
+
+def load_plugins(config: RunConfig) -> None:
+    """Register what the files of a config bring, in this process; a file that has changed since is refused."""
+    for entry, path in config.plugin_files.items():
+        kind, _, name = entry.partition(" ")
+        file = Path(path)
+        if not file.is_file() or sha256_file(file) != config.plugins.get(entry):
+            raise FmtlbenchError(f"{path}: the file that brought {entry!r} is not there any more, or has changed")
+        if name not in OPEN[kind]:
+            OPEN[kind].keep(path)

@@ -1,0 +1,161 @@
+"""Folders of predictions and labels: which files belong together, and how they are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..datasets import ArchiveDataset, DamagedFileError, DatasetInfo
+from ..datasets._files import read_array
+from ..errors import UsageError
+from ..kinds import LabelError
+from ..tasks import IGNORE, TaskSpec
+
+
+@dataclass(frozen=True)
+class LabelFiles:
+    """Labels as plain files of the task's kind, one per image."""
+
+    task: TaskSpec
+    paths: dict[str, Path]
+    classes: int | None
+
+    def place(self, image: str) -> Path:
+        """Return the file of an image's label."""
+        return self.paths[image]
+
+    def read(self, image: str, shape: tuple[int, ...] | None) -> np.ndarray:
+        """Return a label as a dataset gives it."""
+        path = self.paths[image]
+        try:
+            return self.task.kind.read_label(read_array(path), self.classes, path.suffix.lower() == ".png")
+        except LabelError as error:
+            raise DamagedFileError(path, str(error)) from None
+
+
+@dataclass(frozen=True)
+class ArchiveLabels:
+    """Labels as an archive has them, read by the dataset's own reader."""
+
+    task: TaskSpec
+    reader: ArchiveDataset
+
+    def place(self, image: str) -> Path:
+        """Return the file of an image's label."""
+        kinds = self.reader.needs.get(self.task.name, (self.task.name,))
+        return self.reader.path(self.reader.ids.index(image), kinds[0])
+
+    def read(self, image: str, shape: tuple[int, ...] | None) -> np.ndarray:
+        """Return a label as a run scores against it; `shape`: for a file that does not tell its size."""
+        label = self.reader.sample(self.reader.ids.index(image), (self.task.name,))[self.task.name]
+        if not label.size and shape is not None:
+            label = np.zeros(shape, label.dtype)
+        if self.task.needs_foreground and not ((label != 0) & (label != IGNORE)).any():
+            return np.full_like(label, IGNORE)
+        return label
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Predictions, labels, and the ids that are to be scored."""
+
+    task: TaskSpec
+    predictions: dict[str, Path]
+    labels: LabelFiles | ArchiveLabels
+    labelled: set[str]
+    ids: list[str]
+
+    def problems(self) -> list[str]:
+        """Return every file that is missing or too much, one line each."""
+        lines = [f"missing label: {i}" for i in self.ids if i not in self.labelled]
+        lines += [f"missing prediction: {i}" for i in self.ids if i not in self.predictions]
+        wanted = set(self.ids)
+        return lines + [f"extra prediction: {path}" for i, path in self.predictions.items() if i not in wanted]
+
+    def read_prediction(self, image: str) -> np.ndarray:
+        """Return a prediction as the task's metric takes it, without the batch axis."""
+        path = self.predictions[image]
+        try:
+            return self.task.kind.read_prediction(read_array(path))
+        except LabelError as error:
+            raise DamagedFileError(path, str(error)) from None
+
+    def read_target(self, image: str, shape: tuple[int, ...] | None) -> np.ndarray:
+        """Return a label as the task's metric takes it; `shape`: of the prediction, for a file that tells none."""
+        return self.task.kind.as_target(self.labels.read(image, shape))
+
+
+def find_files(folder: Path, suffixes: tuple[str, ...]) -> dict[str, Path]:
+    """Return image id → file, of the files in a folder that have one of the suffixes."""
+    found: dict[str, Path] = {}
+    for path in sorted(folder.iterdir()):
+        if path.suffix.lower() not in suffixes or path.name.startswith("."):
+            continue
+        if path.stem in found:
+            raise UsageError(f"two files for image {path.stem}: {found[path.stem]} and {path}")
+        found[path.stem] = path
+    return found
+
+
+def pair_files(
+    pred: Path, gt: Path, task: TaskSpec, info: DatasetInfo | None, classes: int | None, split: str, ids: Path | None
+) -> Pairs:
+    """Pair predictions and labels by name.
+
+    Args:
+        pred: Folder of predictions, or a folder with one such folder per task.
+        gt: The archive's root, or a folder of labels.
+        task: Which task.
+        info: The dataset in whose form the labels are; None: plain files of the task's kind.
+        classes: How many the task has, if any.
+        split: Whose id list to take from an archive.
+        ids: File with one id per line instead. Without any list, every label is to be scored.
+    """
+    for flag, folder in (("--pred", pred), ("--gt", gt)):
+        if not folder.is_dir():
+            raise UsageError(f"{flag}: no such folder: {folder}")
+    if info is not None and task.name not in info.tasks:
+        raise UsageError(f"--task: {info.name} has no {task.name}; it has {', '.join(sorted(info.tasks))}")
+    readers = [r for r in info.readers if issubclass(r, ArchiveDataset)] if info else []
+    archive = next((reader for reader in readers if reader.has_labels(gt, task.name)), None)
+    reader = archive or _reader_of_folder(readers, gt, task.name)
+    listing = ids or (gt / Path(archive.lists["test"]).with_name(f"{split}.txt") if archive else None)
+    wanted = None if listing is None else _read_list(listing)
+    predictions = find_files(pred / task.name if (pred / task.name).is_dir() else pred, task.kind.suffixes)
+    if reader is None:
+        paths = find_files(gt, task.kind.suffixes)
+        labels, labelled = LabelFiles(task, paths, classes), set(paths)
+    else:
+        suffix = reader.files[reader.needs.get(task.name, (task.name,))[0]].suffix
+        chosen = wanted if wanted is not None else sorted(find_files(gt, (suffix,)))
+        opened = reader(gt, "test", tasks=(task.name,), ids=chosen, complete=False, with_images=False)
+        gone = {path.stem for path in opened.missing}
+        labels, labelled = ArchiveLabels(task, opened), {image for image in chosen if image not in gone}
+    wanted = sorted(labelled) if wanted is None else wanted
+    if not wanted:
+        raise UsageError(f"no labels to score in {listing or gt}")
+    return Pairs(task, predictions, labels, labelled, wanted)
+
+
+def _reader_of_folder(readers: list[type[ArchiveDataset]], gt: Path, task: str) -> type[ArchiveDataset] | None:
+    """Return the reader of a bare folder of labels in an archive's form; None: its files are plain ones."""
+    for reader in readers:
+        if (alone := reader.in_one_folder(task)) and alone.has_labels(gt, task):
+            return alone
+    if readers and all(reader.in_one_folder(task) is None for reader in readers):
+        raise UsageError(
+            f"--gt {gt}: {task} of {readers[0].info.name} needs the archive's root, for the files it is made of"
+        )
+    return None
+
+
+def _read_list(listing: Path) -> list[str]:
+    if not listing.is_file():
+        raise UsageError(f"no list of image ids: {listing} (choose one with --split or --ids)")
+    wanted = listing.read_text(encoding="utf-8").split()
+    twice = sorted({i for i in wanted if wanted.count(i) > 1}) if len(set(wanted)) < len(wanted) else []
+    if twice:
+        raise UsageError(f"{listing}: listed twice: {', '.join(twice)}")
+    return wanted

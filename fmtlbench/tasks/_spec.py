@@ -1,0 +1,93 @@
+"""What a task is: a record that names its kind of labels, its loss and weight, its metric and how tables show it.
+
+No torch here: `fmtlbench list` reads these records too. Losses are named and live in `losses.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..kinds import LabelKind
+from ..registry import Registry
+
+if TYPE_CHECKING:
+    import numpy as np
+    from torch import Tensor
+
+LAST = 1000  # where tasks stand that do not say where
+
+
+@dataclass(frozen=True)
+class TaskSpec:
+    """One task: everything that is needed to train, decode, score, store and show it.
+
+    Args:
+        name: as scenarios call it.
+        title: as in the papers' table heads.
+        kind: what its labels are.
+        loss: a name in losses.LOSSES, or a function of (raw outputs, labels, **loss_options) that gives a scalar.
+        metric: the primary one, a name in metrics.METRICS.
+        weight: of the loss among a client's tasks; those of the six first ones are the FedHCA² paper's.
+        description: a few words, for figures.
+        channels: outputs of a network; None: the kind's, or the dataset's number of classes.
+        column: tables list tasks by this number, then by name.
+        layout: whole models and task codes are laid out by this number, then by name, on every client.
+        colour: of its lines in figures; None: one of the palette.
+        semantic: Its classes say what a picture shows: crops and label skew go by them.
+        needs_foreground: An image that shows class 0 alone neither trains nor scores.
+        from_scene: makes the label from what is known of an embedded sample (datasets.synth.full_sample), for tasks
+            that the embedded datasets do not list among their own.
+    """
+
+    name: str
+    title: str
+    kind: LabelKind
+    loss: str | Callable[..., Tensor]
+    metric: str
+    weight: float = 1.0
+    description: str = ""
+    channels: int | None = None
+    column: int = LAST
+    layout: int = LAST
+    colour: str | None = None
+    semantic: bool = False
+    needs_foreground: bool = False
+    from_scene: Callable[[Mapping[str, np.ndarray]], np.ndarray] | None = None
+    loss_options: dict[str, Any] = field(default_factory=dict)
+    unit: str | None = None  # of the score, where it is not the metric's own
+    metric_options: dict[str, Any] = field(default_factory=dict)  # beyond the metric's defaults and the dataset's
+
+    def decode(self, raw: Tensor) -> Tensor:
+        """Turn raw outputs [B, C, H, W] into what the metrics take."""
+        return self.kind.decode(raw)
+
+    def outputs(self, classes: Mapping[str, int]) -> int:
+        """Return the number of output channels, given the dataset's class counts by task."""
+        if self.channels is not None:
+            return self.channels
+        return classes[self.name] if self.kind.outputs is None else self.kind.outputs
+
+
+TASKS: Registry[TaskSpec] = Registry("task", "fmtlbench.tasks")
+
+
+def in_order(tasks: Iterable[str]) -> tuple[str, ...]:
+    """Sort tasks into the one order in which whole models and task codes are laid out on every client."""
+    return tuple(sorted(tasks, key=lambda task: (TASKS[task].layout, task)))
+
+
+def in_columns(tasks: Iterable[str]) -> list[str]:
+    """Sort tasks into the order of table columns; those that nobody knows any more come last."""
+    return sorted(tasks, key=lambda task: (TASKS[task].column if task in TASKS else LAST, task))
+
+
+def title_of(task: str) -> str:
+    """Return how tables call a task; one whose package is not installed any more keeps its name."""
+    return TASKS[task].title if task in TASKS else task
+
+
+def semantic_task(tasks: Iterable[str]) -> str | None:
+    """Return the task among `tasks` whose classes say what a picture shows, if there is one."""
+    return next((task for task in tasks if task in TASKS and TASKS[task].semantic), None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from .plugins import load_plugins
 from .tasks import TASKS, TaskSpec
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 def task_specs(config: RunConfig, domain: str) -> dict[str, TaskSpec]:
     """Return the records of all tasks for the clients of one domain."""
+    load_plugins(config)
     config.data.dataset(domain)  # its file may bring tasks of its own
     specs = dict(TASKS)
     if config.model.saliency == "one_logit":

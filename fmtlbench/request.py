@@ -125,10 +125,17 @@ class RunRequest:
         def full(name: str | None, *endings: str) -> str | None:
             return str(Path(name).absolute()) if name is not None and name.endswith(endings or "") else name
 
+        files = self.overrides.get("data.files")
+        overrides = {**self.overrides, **({"data.files": {k: full(v) for k, v in files.items()}} if files else {})}
         return dataclasses.replace(
-            self, algo=full(self.algo, ".py"), scenario=full(self.scenario, ".yml", ".yaml"), out=full(self.out),
-            data_root=full(self.data_root), log=tuple(full(name, ".py") for name in self.log),
-        )  # fmt: skip
+            self,
+            overrides=overrides,
+            algo=full(self.algo, ".py"),
+            scenario=full(self.scenario, ".yml", ".yaml"),
+            out=full(self.out),
+            data_root=full(self.data_root),
+            log=tuple(full(name, ".py") for name in self.log),
+        )
 
     def to_argv(self) -> list[str]:
         """Return the words after `fmtlbench run` that ask for the same."""

@@ -90,7 +90,7 @@ def _exceeded(info: DatasetInfo, check: SplitCheck) -> dict[str, tuple[int, int]
 
     data = {name: read_preset(name)[0]["data"] for name in preset_files()}
     data = {name: d for name, d in data.items() if d["source"] == "real" and d.get("resize", "none") == "none"}
-    sizes = {name: tuple(d["size"][info.domain]) for name, d in data.items()}
+    sizes = {name: tuple(d["size"].get(info.domain, d["size"]["default"])) for name, d in data.items()}
     return {name: size for name, size in sizes.items() if any(a > b for a, b in zip(check.largest, size))}
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from pathlib import Path
+from typing import Any
 
 from ..request import RunRequest
 
@@ -35,6 +37,27 @@ def add_ray_address(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_overrides(parser: argparse.ArgumentParser, meaning: str) -> None:
+    """Add the flags that change single values of the config and bring datasets; `meaning` explains --set."""
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="assignments", help=meaning)
+    parser.add_argument(
+        "--dataset-file",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a dataset of your own: a .py file with its reader, or a folder's dataset.yml; repeatable",
+    )
+
+
+def overrides_of(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the config values that the flags of `add_overrides` give, by dotted name."""
+    from ..datasets import dataset_of_file
+    from ..resolving import parse_overrides
+
+    files = {dataset_of_file(path).domain: str(Path(path).absolute()) for path in args.dataset_file}
+    return {**({"data.files": files} if files else {}), **parse_overrides(args.assignments)}
+
+
 def request_template(args: argparse.Namespace) -> RunRequest:
     """Make a request that says where and how, of no method and scenario yet; who is to listen must be there."""
     from ..listeners import find_listeners
@@ -46,7 +69,5 @@ def request_template(args: argparse.Namespace) -> RunRequest:
 
 def request_from(args: argparse.Namespace) -> RunRequest:
     """Make the request that the flags of `run` ask for."""
-    from ..resolving import parse_overrides
-
     flags = {f.name: getattr(args, f.name) for f in dataclasses.fields(RunRequest) if f.name != "overrides"}
-    return RunRequest(**flags, overrides=parse_overrides(args.assignments))
+    return RunRequest(**flags, overrides=overrides_of(args))

@@ -6,13 +6,12 @@ import argparse
 import json
 from typing import Any
 
+from ._request import add_overrides, overrides_of
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scenario", default="st_mt_1", help="whose clients; default: st_mt_1")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", dest="assignments",
-        help="as for run, e.g. model.architecture=tc; repeatable",
-    )  # fmt: skip
+    add_overrides(parser, "as for run, e.g. model.architecture=tc; repeatable")
 
 
 LEGEND = """\
@@ -46,9 +45,9 @@ def _records(args: argparse.Namespace) -> list[dict[str, Any]]:
     from ..models.build import build_client_model
     from ..models.complexity import flops, parameters, step_flops, table1_operations
     from ..models.weights import describe_weights
-    from ..resolving import parse_overrides, resolve_without_method
+    from ..resolving import resolve_without_method
 
-    config = resolve_without_method(args.scenario, args.name, overrides=parse_overrides(args.assignments))
+    config = resolve_without_method(args.scenario, args.name, overrides=overrides_of(args))
     weights = describe_weights(config.model)
     # sizes do not depend on the weights
     config = dataclasses.replace(config, model=dataclasses.replace(config.model, pretrained=False, weights=None))

@@ -6,6 +6,8 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
+from ._request import add_overrides, overrides_of
+
 if TYPE_CHECKING:
     from ..config import RunConfig
     from ..scenarios import ClientSpec, Partition, Probe
@@ -13,21 +15,18 @@ if TYPE_CHECKING:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--preset", default="nano", help="whose data sizes to count with; default: nano")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", dest="assignments",
-        help="as for run: a parameter such as scenario.clients=8, or any other value; repeatable",
-    )  # fmt: skip
+    add_overrides(parser, "as for run: a parameter such as scenario.clients=8, or any other value; repeatable")
     parser.add_argument("--seed", type=int, help="count the shares that are drawn by seed (opens the data)")
     parser.add_argument("-o", "--output", metavar="FIG", help="draw it, too: a .png, .pdf or .svg file")
 
 
 def show_scenario(args: argparse.Namespace) -> int:
     from ..errors import UsageError
-    from ..resolving import parse_overrides, resolve_without_method
+    from ..resolving import resolve_without_method
     from ..scenarios import Parameters, read_scenario
     from ..schema import plain
 
-    config = resolve_without_method(args.name, args.preset, args.seed or 0, overrides=parse_overrides(args.assignments))
+    config = resolve_without_method(args.name, args.preset, args.seed or 0, overrides=overrides_of(args))
     scenario = config.scenario
     drawn = scenario.partition.drawn
     if args.output and drawn and args.seed is None:

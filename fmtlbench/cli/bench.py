@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from ._request import add_circumstances, request_template
+from ._request import add_circumstances, add_overrides, overrides_of, request_template
 from ._working import (
     add_effort,
     carry_out,
@@ -52,10 +52,7 @@ def add(verbs) -> None:
     parser.add_argument("--seeds", help="for example 0-4,7; default: 0")
     parser.add_argument("--preset", help="how big (fmtlbench list presets), or several; default: nano")
     parser.add_argument("--rounds", type=int, help="instead of the preset's number")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", dest="assignments",
-        help="override one value of every run; repeatable",
-    )  # fmt: skip
+    add_overrides(parser, "override one value of every run; repeatable")
     parser.add_argument(
         "--no-local", action="store_true", help="do not add the local runs that others are compared with"
     )
@@ -74,14 +71,13 @@ def main(args: argparse.Namespace) -> int:
     from ..cost.energy import choose_energy
     from ..errors import UsageError
     from ..files import check_folder
-    from ..resolving import parse_overrides
 
     if args.format == "sh" and not args.dry_run:
         raise UsageError("--format sh: lists what is missing; give --dry-run too, or --format table or json")
     check_folder(args.out, "--out")
     budget = check_effort(args)
     flags = Flags(
-        args.algos, args.scenarios, args.seeds, args.preset, args.rounds, parse_overrides(args.assignments)
+        args.algos, args.scenarios, args.seeds, args.preset, args.rounds, overrides_of(args)
     )  # fmt: skip
     grid = read_grid(args.grid, flags)
     choose_energy(args.energy, args.country, args.region)  # a wrong country is told before anything runs

@@ -19,29 +19,33 @@ def add(verbs) -> None:
 
 def add_dataset_arguments(parser) -> None:
     """What every action on a dataset takes."""
-    parser.add_argument("dataset", help="a name of `fmtlbench list datasets`")
+    parser.add_argument("dataset", help="a name (fmtlbench list datasets), or a dataset's .py or .yml file")
     parser.add_argument(
-        "--data-root", metavar="DIR",
-        help="folder that holds NYUDv2/ or PASCALContext/ (or that folder itself); else $FMTLBENCH_DATA, else "
-        "data_root in the user's config file",
-    )  # fmt: skip
+        "--data-root",
+        metavar="DIR",
+        help="folder that holds NYUDv2/, PASCALContext/ or cityscapes/ (or that folder itself); else $FMTLBENCH_DATA, "
+        "else data_root in the user's config file",
+    )
     parser.add_argument("--layout", metavar="NAME", help="of nyud: NYUDv2 or NYUD_MT, where both are there")
     parser.add_argument("--size", type=int, nargs=2, metavar=("H", "W"), help="of embedded data; default: 64 64")
 
 
 def dataset_info(args):
     """The catalogue entry that the arguments name; options that do not fit it are refused."""
-    from ..datasets import DATASETS
+    from ..datasets import DATASETS, dataset_of_file
     from ..errors import UsageError, unknown
 
-    if args.dataset not in DATASETS:
+    if args.dataset.endswith((".py", ".yml", ".yaml")):
+        info = dataset_of_file(args.dataset)
+    elif args.dataset in DATASETS:
+        info = DATASETS[args.dataset]
+    else:
         raise unknown("dataset", args.dataset, DATASETS)
-    info = DATASETS[args.dataset]
     if info.source == "real" and args.size:
         raise UsageError("--size: for embedded data only; real images keep their own size")
     for flag, given in (("--data-root", args.data_root), ("--layout", args.layout)):
         if info.source == "synth" and given:
-            raise UsageError(f"{flag} {given}: {info.name} is rendered, not read; real datasets are nyud and pascal")
+            raise UsageError(f"{flag} {given}: {info.name} is rendered, not read")
     return info
 
 

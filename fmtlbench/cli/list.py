@@ -47,9 +47,31 @@ def _datasets() -> list[dict]:
     from ..datasets import DATASETS
 
     return [
-        {"name": d.name, "domain": d.domain, "tasks": ", ".join(d.tasks), "description": d.description}
+        {"name": d.name, "domain": d.domain, "tasks": ", ".join(d.all_tasks()), "description": d.description}
         for d in DATASETS.values()
     ]
+
+
+def _tasks() -> list[dict]:
+    from ..tasks import TASKS, in_columns
+
+    return [
+        {
+            "name": name,
+            "title": TASKS[name].title,
+            "labels": type(TASKS[name].kind).__name__,
+            "metric": TASKS[name].metric,
+            "weight": TASKS[name].weight,
+            "description": TASKS[name].description,
+        }
+        for name in in_columns(TASKS)
+    ]
+
+
+def _partitions() -> list[dict]:
+    from ..partitions import PARTITIONS
+
+    return [{"name": name, "description": rule.description} for name, rule in PARTITIONS.items()]
 
 
 def _listeners() -> list[dict]:
@@ -60,13 +82,13 @@ def _listeners() -> list[dict]:
 
 KINDS = {
     "algorithms": _algorithms, "scenarios": _scenarios, "presets": _presets, "metrics": _metrics, "datasets": _datasets,
-    "listeners": _listeners,
+    "tasks": _tasks, "partitions": _partitions, "listeners": _listeners,
 }  # fmt: skip
 
 
 def add(verbs) -> None:
     parser = verbs.add_parser(
-        "list", help="what there is: algorithms, scenarios, presets, metrics, datasets, listeners"
+        "list", help="what there is: algorithms, scenarios, presets, metrics, datasets, tasks, partitions, listeners"
     )
     parser.add_argument("kind", nargs="?", choices=sorted(KINDS), help="one kind only; default: all")
     parser.add_argument("--json", action="store_true", help="machine-readable")

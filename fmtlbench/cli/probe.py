@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import FmtlbenchError, UsageError, unknown
 from ._report import STYLES, add_format, emit, write
-from ._request import add_circumstances, request_template
+from ._request import add_circumstances, add_overrides, overrides_of, request_template
 from ._working import add_effort, carry_out, check_data_root, check_effort, device_of, print_plan
 
 if TYPE_CHECKING:
@@ -46,10 +46,7 @@ def add(verbs) -> None:
     )
     parser.add_argument("--seeds", default="0-2", help="for example 0-4; default: 0-2")
     parser.add_argument("--preset", default="probe", help="how big; default: probe, half a minute per run")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", dest="assignments",
-        help="override one value of every run; repeatable",
-    )  # fmt: skip
+    add_overrides(parser, "override one value of every run; repeatable")
     parser.add_argument(
         "--confidence", type=float, default=0.95, metavar="P", help="of each side of the intervals; default: 0.95"
     )
@@ -65,7 +62,6 @@ def main(args: argparse.Namespace) -> int:
     from ..cost.energy import choose_energy
     from ..files import check_folder
     from ..reports.probes import FAIL, as_json, judge, probe_tables
-    from ..resolving import parse_overrides
 
     if not 0.5 < args.confidence < 1:
         raise UsageError(f"--confidence {args.confidence:g}: expected a number between 0.5 and 1, such as 0.95")
@@ -76,7 +72,7 @@ def main(args: argparse.Namespace) -> int:
     budget, device = check_effort(args), device_of(args)
     probes = choose_probes(args.probes)
     asked, parts, plan = plan_probes(
-        args.algos, probes, args.seeds, args.preset, parse_overrides(args.assignments), request_template(args),
+        args.algos, probes, args.seeds, args.preset, overrides_of(args), request_template(args),
         device.kind,
     )  # fmt: skip
     check_data_root(plan, args)

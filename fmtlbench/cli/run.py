@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from ..request import EXECUTORS
-from ._request import add_circumstances, add_ray_address, request_from
+from ._request import add_circumstances, add_overrides, add_ray_address, request_from
 
 EXAMPLES = """examples:
   fmtlbench run --algo fedhca2 --scenario st_mt_1
@@ -32,10 +32,7 @@ def add(verbs) -> None:
     parser.add_argument("--preset", default="nano", help="how big (fmtlbench list presets); default: nano")
     parser.add_argument("--seed", type=int, default=0, help="default: 0")
     parser.add_argument("--rounds", type=int, help="instead of the preset's number")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", dest="assignments",
-        help="override one value, e.g. train.lr=1e-3 or algo.c=0.2; repeatable",
-    )  # fmt: skip
+    add_overrides(parser, "override one value, e.g. train.lr=1e-3 or algo.c=0.2; repeatable")
     parser.add_argument("--fresh", action="store_true", help="start over, discarding what this run left before")
     parser.add_argument("--save-predictions", action="store_true", help="keep the last round's predictions as images")
     add_circumstances(parser)

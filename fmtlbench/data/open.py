@@ -14,12 +14,14 @@ from ..datasets import Reader
 from ..listeners import Listener
 from ..metrics import METRICS
 from ..partitions import PARTITIONS
+from ..plugins import load_plugins
 from ..tasks import semantic_task
 from .cache import open_cached
 
 
 def open_datasets(config: RunConfig, data_root: Path | None, progress: Listener) -> dict[tuple[str, str], Reader]:
     """Open every dataset a run needs, by (domain, split), with the labels its clients use."""
+    load_plugins(config)
     opened = {}
     for domain, tasks in _tasks_by_domain(config).items():
         purpose = _purpose(config, domain, tasks)

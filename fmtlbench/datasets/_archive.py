@@ -11,10 +11,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ..errors import FmtlbenchError, unknown
-from ._dataset import Dataset, Provenance, Sample, digest
+from ._dataset import NAMED, Dataset, Provenance, Sample, digest, file_size
 from ._files import Shape, image_shape, read_ids, read_image
-
-NAMED = 5  # how many files an error message lists
 
 
 class Files(NamedTuple):
@@ -84,7 +82,7 @@ class ArchiveDataset(Dataset):
         """sha256 of the ids, the sizes of all their files and the reader's version. Nothing is decoded."""
         about = [self.version, self.archive, self.split, self.purpose, self.tasks, self.ids]
         about += [[kind, self._sizes(kind)] for kind in self._kinds]
-        about.append([_size(self.folder / name) for name in self._singles])
+        about.append([file_size(self.folder / name) for name in self._singles])
         return digest(about)
 
     @cached_property
@@ -96,7 +94,7 @@ class ArchiveDataset(Dataset):
         """Return what the image or a label is made of; the image belongs to every label, which must fit it."""
         kinds = dict.fromkeys(("image", *(() if key == "image" else self.needs.get(key, (key,)))))
         name = self.variant_name(key)
-        common = [self.version, name, *(_size(self.folder / file) for file in self.extra_files.get(key, ()))]
+        common = [self.version, name, *(file_size(self.folder / file) for file in self.extra_files.get(key, ()))]
         return Provenance(name, common, [list(each) for each in zip(self.ids, *map(self._sizes, kinds))])
 
     def origin_of_list(self) -> str:
@@ -105,7 +103,7 @@ class ArchiveDataset(Dataset):
     def _sizes(self, kind: str) -> list[int]:
         """Of every image's file of a kind, asked of the disk once."""
         if kind not in self._known_sizes:
-            self._known_sizes[kind] = [_size(self.path(index, kind)) for index in range(len(self))]
+            self._known_sizes[kind] = [file_size(self.path(index, kind)) for index in range(len(self))]
         return self._known_sizes[kind]
 
     @property
@@ -169,10 +167,3 @@ def _names(folder: Path) -> set[str]:
         return set()
     except OSError as error:
         raise FmtlbenchError(f"{folder}: {error.strerror}") from None
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return -1  # missing: reading it says so

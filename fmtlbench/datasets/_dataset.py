@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from ..errors import UsageError, unknown
+from ..errors import FmtlbenchError, UsageError, unknown
 
 if TYPE_CHECKING:
     from ._info import DatasetInfo, OfficialList
 
+NAMED = 5  # how many files an error message lists
 Sample = dict[str, np.ndarray]
 Progress = Callable[[int, int], None]
 
@@ -131,6 +132,8 @@ class Dataset:
         self.cache_dir, self.progress = cache_dir, progress
         self.missing: list[Path] = []
         self.ids = self._limited(self.list_images(), limit) if ids is None else list(ids)
+        if type(self).files_of is not Dataset.files_of:
+            self._find_missing()
 
     @classmethod
     def open(
@@ -149,6 +152,13 @@ class Dataset:
     def sample(self, index: int, keys: Iterable[str] | None = None) -> Sample:
         """Return the image and the labels that `keys` names (by default all), at native resolution."""
         raise NotImplementedError(f"{type(self).__qualname__}.sample")
+
+    def files_of(self, index: int, key: str) -> Sequence[Path]:
+        """Return the files that the image or a label is read from.
+
+        Their sizes tell whether data have changed, and missing ones are refused when the dataset is opened.
+        """
+        return ()
 
     def eligible(self, tasks: tuple[str, ...]) -> np.ndarray | None:
         """Return the indices of the images a client with exactly these tasks may use; None means all."""
@@ -196,9 +206,10 @@ class Dataset:
         return digest([self.info.name, self.split, self.list_images()])
 
     def provenance(self, key: str) -> Provenance:
-        """Return what the image or a label is made of; here the version and the ids are all that is known."""
+        """Return what the image or a label is made of: the version, the ids, and the sizes of their files."""
         name = self.variant_name(key)
-        return Provenance(name, [self.version, name], [[image] for image in self.ids])
+        images = [[image, *map(file_size, self.files_of(index, key))] for index, image in enumerate(self.ids)]
+        return Provenance(name, [self.version, name], images)
 
     def variant_name(self, key: str) -> str:
         """Return the name of a key among its variants: a label that differs by purpose has two."""
@@ -230,6 +241,17 @@ class Dataset:
         """Return where the ids of the split stand, for messages."""
         return f"{self.info.name} {self.split}"
 
+    def _find_missing(self) -> None:
+        files = {path for index in range(len(self)) for key in self.keys for path in self.files_of(index, key)}
+        self.missing = sorted(path for path in files if not path.is_file())
+        if self.missing and self.complete:
+            some = ", ".join(map(str, self.missing[:NAMED]))
+            more = f" and {len(self.missing) - NAMED} more" if len(self.missing) > NAMED else ""
+            raise FmtlbenchError(
+                f"{self.info.name} {self.split}: {len(self.missing)} files are missing that {self.origin_of_list()} "
+                f"asks for: {some}{more}"
+            )
+
     def _limited(self, ids: list[str], limit: int | None) -> list[str]:
         if limit is not None and not 1 <= limit <= len(ids):
             raise UsageError(
@@ -237,6 +259,14 @@ class Dataset:
                 f"{len(ids)} images"
             )
         return ids[:limit]
+
+
+def file_size(path: Path) -> int:
+    """Return the bytes of a file, -1 if it is missing: reading it says so."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return -1
 
 
 def digest(about: list[Any]) -> str:

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OfficialList:
-    """A split as everybody uses it: how many images, and the sha256 of their sorted ids, one per line."""
+    """A split as everybody uses it: how many images, and where known the sha256 of their sorted ids, one per line."""
 
     images: int
-    sha256: str
+    sha256: str | None = None
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from ..datasets import ArchiveDataset, DamagedFileError, DatasetInfo
+from ..datasets import ArchiveDataset, DamagedFileError, Dataset, DatasetInfo
 from ..datasets._files import read_array
 from ..errors import UsageError
 from ..kinds import LabelError
 from ..tasks import IGNORE, TaskSpec
+
+SPLITS = {"val": "test"}  # what archives call the split that is scored
 
 
 @dataclass(frozen=True)
@@ -58,12 +60,29 @@ class ArchiveLabels:
 
 
 @dataclass(frozen=True)
+class ReaderLabels:
+    """Labels as any other dataset's reader gives them."""
+
+    task: TaskSpec
+    reader: Dataset
+
+    def place(self, image: str) -> Path:
+        """Return the file of an image's label, where the reader tells."""
+        files = self.reader.files_of(self.reader.ids.index(image), self.task.name)
+        return files[0] if files else Path(image)
+
+    def read(self, image: str, shape: tuple[int, ...] | None) -> np.ndarray:
+        """Return a label as the dataset gives it."""
+        return self.reader.sample(self.reader.ids.index(image), (self.task.name,))[self.task.name]
+
+
+@dataclass(frozen=True)
 class Pairs:
     """Predictions, labels, and the ids that are to be scored."""
 
     task: TaskSpec
     predictions: dict[str, Path]
-    labels: LabelFiles | ArchiveLabels
+    labels: LabelFiles | ArchiveLabels | ReaderLabels
     labelled: set[str]
     ids: list[str]
 
@@ -124,6 +143,10 @@ def pair_files(
     listing = ids or (gt / Path(archive.lists["test"]).with_name(f"{split}.txt") if archive else None)
     wanted = None if listing is None else _read_list(listing)
     predictions = find_files(pred / task.name if (pred / task.name).is_dir() else pred, task.kind.suffixes)
+    if info is not None and not readers:
+        names = _read_list(ids) if ids else None
+        opened = info.readers[0](gt, SPLITS.get(split, split), tasks=(task.name,), with_images=False, ids=names)
+        return Pairs(task, predictions, ReaderLabels(task, opened), set(opened.ids), opened.ids)
     if reader is None:
         paths = find_files(gt, task.kind.suffixes)
         labels, labelled = LabelFiles(task, paths, classes), set(paths)

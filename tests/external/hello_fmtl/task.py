@@ -1,0 +1,15 @@
+"""Brightness: how light every pixel is."""
+
+from fmtlbench.kinds import Positive
+from fmtlbench.tasks import TASKS, TaskSpec
+
+TASKS.add(
+    TaskSpec(
+        "brightness",
+        title="Bright",
+        description="brightness",
+        kind=Positive("brightness", highest=1.0, nearer="shrinks"),
+        loss="l1",
+        metric="darkest_error",
+    )
+)

@@ -10,6 +10,7 @@ import textwrap
 
 import pytest
 import yaml
+from tiny import TOY
 
 from fmtlbench.architectures import ARCHITECTURES, Architecture
 from fmtlbench.bench.grid import Flags, label_of, read_grid
@@ -25,34 +26,6 @@ from fmtlbench.resolving import resolve, resolve_setting
 from fmtlbench.setting import Setting
 from fmtlbench.yamlfile import load_yaml
 
-TOY = """\
-from dataclasses import dataclass
-
-from torch import nn
-
-from fmtlbench.architectures import ARCHITECTURES, Architecture
-from fmtlbench.models.net import PerTaskNet
-from fmtlbench.schema import limits
-
-
-class Last(nn.Conv2d):
-    def forward(self, maps):
-        return super().forward(maps[-1])
-
-
-@ARCHITECTURES.register("toy")
-class Toy(Architecture):
-    title, description, paper = "Toy", "per task: a convolution of the last map", "none"
-
-    @dataclass(frozen=True)
-    class Params:
-        width: int = limits(8, low=1, doc="channels")
-
-    def build(self, encoder, outputs, federation_outputs):
-        decoders = {task: Last(encoder.channels[-1], self.params.width, 1) for task in outputs}
-        heads = {task: nn.Conv2d(self.params.width, n, 1) for task, n in outputs.items()}
-        return PerTaskNet(encoder, decoders, heads)
-"""
 OUTPUTS = {"depth": 1, "edge": 1}
 
 

@@ -176,7 +176,7 @@ def _at_new_places(tree: Any, origins: Mapping[str, str]) -> tuple[Any, dict[str
         value = holder[old_name]
         tree = {**tree, old_section: {name: given for name, given in holder.items() if name != old_name}}
         network = ARCHITECTURES.get(model["architecture"]) if isinstance(model.get("architecture"), str) else None
-        if network is not None and option in {field.name for field in dataclasses.fields(network.Params)}:
+        if network is not None and network.has_option(option):
             tree[section] = {**model, group: {option: value}}
             origins[new] = locate(moved.first, origins)
     return tree, origins

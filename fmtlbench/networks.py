@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .architectures import ARCHITECTURES, Architecture
-from .errors import FmtlbenchError, UsageError, nearest, short_repr
+from .errors import FmtlbenchError, UsageError, nearest, short_repr, unknown
 from .exchange import KINDS
 from .hooks import MethodError, build_options, call_hook, kind_of, refusal_of
 from .models.catalog import STRIDES
@@ -62,7 +62,9 @@ def network_of(model: ModelConfig) -> Network:
 
 def _class_of(model: ModelConfig) -> type[Architecture]:
     if model.code.file is None:
-        return ARCHITECTURES.resolve(model.architecture, "model.architecture")
+        if model.architecture not in ARCHITECTURES:  # a name only: a stored config must not have files executed by it
+            raise unknown("architecture", model.architecture, ARCHITECTURES, "model.architecture")
+        return ARCHITECTURES[model.architecture]
     key = _key(model.architecture, model.code)
     if key not in _classes:
         if not model.code.is_unchanged():

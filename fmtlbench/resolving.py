@@ -158,7 +158,7 @@ def _check_places(tree: Mapping[str, Any], origins: Mapping[str, str]) -> None:
         section, _, name = moved.first.partition(".")
         if isinstance(tree.get(section), Mapping) and name in tree[section]:
             option = path.rpartition(".")[2]
-            having = [n for n, c in ARCHITECTURES.items() if option in {f.name for f in dataclasses.fields(c.Params)}]
+            having = [name for name, architecture in ARCHITECTURES.items() if architecture.has_option(option)]
             raise UsageError(
                 f"{locate(moved.first, origins)}: {moved.first} is {path} now, an option of model.architecture="
                 f"{' and '.join(having)}"

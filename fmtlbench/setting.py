@@ -89,7 +89,7 @@ def identity(config: Mapping[str, Any]) -> dict[str, Any]:
     for path, moved in MOVED.items():
         section = path.rpartition(".")[0]
         if any(is_below(there, [section]) for there in values):  # else it is a config of before the move
-            otherwise = moved.by_preset.get(values.get("preset"), moved.otherwise)
+            otherwise = moved.by_preset.get(str(values.get("preset")), moved.otherwise)
             values[moved.first] = values.pop(path, otherwise)
     return {path: value for path, value in values.items() if path not in LATER or value != LATER[path]}
 

@@ -392,3 +392,16 @@ def test_a_config_without_options_has_the_defaults():
     assert network_of(model).task_steps(("depth", "edge")) == [("depth", "edge")]
     one_by_one = network_of(dataclasses.replace(model, options={"task_steps": "public"}))
     assert one_by_one.task_steps(("depth", "edge")) == [("depth",), ("edge",)] and one_by_one.adds_up_gradients
+
+
+def test_a_stored_name_is_never_executed_as_a_file(toy, tmp_path, monkeypatch):
+    toy()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        UsageError, match=r"model\.architecture: no architecture 'toy\.py'; valid: fedhca2, matfl, md, tc"
+    ):
+        network_of(ModelConfig("toy.py", "resnet_nano", False))
+
+
+def test_a_damaged_preset_of_a_stored_config_breaks_no_table():
+    assert Setting.of({"preset": ["nano"], "model": {"options": {}}}).value("train.tc") == "joint"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -36,6 +37,11 @@ class Architecture:
 
     def __init__(self, params: Any) -> None:
         self.params = params
+
+    @classmethod
+    def has_option(cls, name: str) -> bool:
+        """Return whether the network has an option of this name."""
+        return any(field.name == name for field in dataclasses.fields(cls.Params))
 
     @classmethod
     def refuses(cls, params: Any, config: RunConfig) -> str | None:

@@ -14,7 +14,8 @@ from .hooks import Hooks, ScheduleRefused
 from .memory import check_config_memory
 from .meters import fits_task
 from .metrics import METRICS
-from .models.catalog import MAPS, STRIDES, misfit
+from .models.catalog import STRIDES, misfit
+from .networks import network_of
 from .scenarios import check_images
 from .schema import locate
 from .tasks import TASKS
@@ -37,9 +38,9 @@ def _no_schedule(config: RunConfig, instance: Hooks) -> str | None:
 
 
 def _no_whole_models(config: RunConfig, instance: Hooks) -> str | None:
-    """Why whole models cannot be exchanged: the tables' NULL. The task-conditioned network fits any clients."""
+    """Why whole models cannot be exchanged: the tables' NULL. Networks with one decoder fit any clients."""
     decoders = sorted({len(spec.tasks) for spec in config.scenario.parties()})
-    if config.federation.exchange == "decoders" or config.model.one_decoder or len(decoders) == 1:
+    if config.federation.exchange == "decoders" or network_of(config.model).one_decoder or len(decoders) == 1:
         return None
     if not any("decoder" in instance.shared(index) for index in range(config.federation.rounds)):
         return None
@@ -92,13 +93,15 @@ def check_together(config: RunConfig, origins: Mapping[str, str]) -> None:
             raise complain(f"{key}.{domain}", f"no dataset {domain!r}; {nearest(domain, known)}")
         for domain in sorted(wanted - set(mapping or {})):
             raise complain(key, f"no entry for {domain!r}, which the scenario uses")
-    maps = MAPS[config.model.architecture]
-    if reason := misfit(config.model.backbone, maps):
+    network = network_of(config.model)
+    if reason := misfit(config.model.backbone, network.maps):
         raise complain("model.backbone", reason)
+    if reason := network.refusal(config):
+        raise complain("model.architecture", f"{network.name}: {reason}")
     for domain in sorted(used):
-        if any(edge % STRIDES[maps] for edge in config.data.size[domain]):
+        if any(edge % STRIDES[network.maps] for edge in config.data.size[domain]):
             size = list(config.data.size[domain])
-            raise complain(f"data.size.{domain}", f"expected multiples of {STRIDES[maps]} here, got {size}")
+            raise complain(f"data.size.{domain}", f"expected multiples of {STRIDES[network.maps]} here, got {size}")
     check_config_memory(config, complain)
     images = {domain: config.data.train_images(domain) for domain in used}
     check_images(config.scenario, images, config.data.train_samples is not None, origins, "scenario")
@@ -121,9 +124,5 @@ def check_together(config: RunConfig, origins: Mapping[str, str]) -> None:
         fitting = [metric for metric in METRICS if fits_task(METRICS[metric], TASKS[task])]
         if name not in fitting:
             raise complain(f"evaluation.metrics.{task}", f"no metric {name!r} of {task}; {nearest(name, fitting)}")
-    if config.model.architecture != "tc" and "train.tc" in origins and origins["train.tc"].startswith("--set"):
-        raise complain("train.tc", "is for model.architecture=tc; the other networks learn all tasks at once")
-    if config.train.tc == "public" and config.train.amp == "fp16":
-        raise complain("train.tc", "public adds up gradients over steps, which fp16 scales differently; try bf16")
     if config.train.amsgrad and config.train.optimizer == "sgd":
         raise complain("train.amsgrad", "is for adam and adamw, not for sgd")

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from .architectures import ARCHITECTURES
 from .data.amounts import Amounts
 from .datasets import DatasetInfo, dataset_for
 from .names import check_name
 from .scenarios import Scenario, check_client_names
 from .schema import build, limits, locate, plain
-from .setting import Setting, digest, identity
+from .setting import MOVED, Setting, digest, identity
+from .user_code import UserCode
 from .yamlfile import dump_yaml
 
 # Raised whenever a change of the engine moves a number that an unchanged config gives.
@@ -30,6 +32,11 @@ class AlgorithmConfig:
     source: str | None = None  # sha256 of the user's file
     helpers: dict[str, str] = dataclasses.field(default_factory=dict)  # sha256 of the modules beside it that it imports
     file: str | None = None
+
+    @property
+    def code(self) -> UserCode:
+        """What identifies the method's file, if it is one."""
+        return UserCode(self.source, self.helpers, self.file)
 
 
 @dataclass(frozen=True)
@@ -81,7 +88,7 @@ class DataConfig:
 class ModelConfig:
     """The network every client builds for its own tasks."""
 
-    architecture: Literal["fedhca2", "md", "tc", "matfl"]
+    architecture: str = limits(doc="a name of `fmtlbench list architectures`, or the path of a .py file with one")
     backbone: str
     pretrained: bool
     drop_path: float = limits(0.0, low=0, high=0.9)
@@ -92,11 +99,8 @@ class ModelConfig:
     saliency: Literal["two_class", "one_logit"] = "two_class"
     weights: str | None = limits(None, doc="a local file of encoder weights instead of the backbone's own")
     weights_sha256: str | None = limits(None, doc="of that file, or of the package's; filled in by itself")
-
-    @property
-    def one_decoder(self) -> bool:
-        """One decoder serves all tasks, so the models of any clients have the same shapes."""
-        return self.architecture == "tc"
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)  # the network's own
+    code: UserCode = dataclasses.field(default_factory=UserCode)  # a network given as a file; filled in by itself
 
 
 @dataclass(frozen=True)
@@ -133,9 +137,6 @@ class TrainConfig:
     edge_weight: dict[str, float] | None = limits(
         None, above=0, below=1, doc="of edge pixels in the edge loss, by dataset"
     )
-    # How the task-conditioned network learns its tasks: one encoder pass and one step for all (joint) or one per task
-    # (sequential); public: sequential without clearing the gradients in between, as the FMTL-Bench code does.
-    tc: Literal["joint", "sequential", "public"] = "joint"
     clip_norm: float | None = limits(None, above=0, doc="clip the gradient norm; null leaves it alone")
     threads: int | None = limits(
         None, low=1, high=1024, doc="CPU threads; null = all, then numbers depend on the machine"
@@ -168,6 +169,26 @@ class EvaluationConfig:
     )
 
 
+def _at_new_places(tree: Any, origins: Mapping[str, str]) -> tuple[Any, dict[str, str]]:
+    """Return tree and origins with the values of older versions where they are now.
+
+    Every config had them, whatever its network: where the network has no such option, the value decided nothing.
+    """
+    origins = dict(origins)
+    for new, moved in MOVED.items():
+        (old_section, old_name), (section, group, option) = moved.first.split("."), new.split(".")
+        holder, model = (tree.get(name) if isinstance(tree, Mapping) else None for name in (old_section, section))
+        if not (isinstance(holder, Mapping) and old_name in holder and isinstance(model, Mapping)) or group in model:
+            continue
+        value = holder[old_name]
+        tree = {**tree, old_section: {name: given for name, given in holder.items() if name != old_name}}
+        network = ARCHITECTURES.get(model["architecture"]) if isinstance(model.get("architecture"), str) else None
+        if network is not None and network.has_option(option):
+            tree[section] = {**model, group: {option: value}}
+            origins[new] = locate(moved.first, origins)
+    return tree, origins
+
+
 @dataclass(frozen=True)
 class RunConfig:
     """Everything that decides a run's numbers."""
@@ -191,9 +212,10 @@ class RunConfig:
     @classmethod
     def from_tree(cls, tree: Any, origins: Mapping[str, str]) -> RunConfig:
         """Read back what `dump` wrote, as YAML gives it; `origins` says on which line each value stands."""
-        config = build(cls, tree, origins)
+        config = build(cls, *_at_new_places(tree, origins))
         # A stored file is somebody's word: what it calls things must not lead out of the folders we write to.
-        for key, kind in (("algorithm.name", "method"), ("scenario.name", "scenario"), ("preset", "preset")):
+        names = {"algorithm.name": "method", "scenario.name": "scenario", "preset": "preset"}
+        for key, kind in (names | {"model.architecture": "architecture"}).items():
             section, _, field = key.rpartition(".")
             name = getattr(getattr(config, section) if section else config, field)
             check_name(name, kind, f"{locate(key, origins)}: {key}")

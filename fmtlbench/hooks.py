@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .algorithms import Algorithm, Evaluation
@@ -24,43 +24,55 @@ TRAVELLING = ("encoder", "decoder")
 
 
 class MethodError(FmtlbenchError):
-    """A method's own mistake."""
+    """A method's own mistake, or a network's."""
 
 
 class ScheduleRefused(FmtlbenchError):
     """A method's word that so many local epochs make no sense for it."""
 
 
-def build_options(method: type[Algorithm], given: Any, origins: Mapping[str, str]) -> Any:
-    """Build the method's Params from plain data; values that no config can hold are refused."""
+def build_options(owner: Any, given: Any, origins: Mapping[str, str], path: str = "algo") -> Any:
+    """Build the Params of a method's or network's class from plain data; values that no config can hold are refused.
+
+    Args:
+        owner: The class, with `name` and `Params`.
+        given: A mapping, as the config has it at `path`.
+        origins: Where each value was written.
+        path: Of the options in the config.
+    """
     try:
-        options = build(method.Params, given, origins, "algo")
+        options = build(owner.Params, given, origins, path)
     except FmtlbenchError:
         raise
     except (Exception, SystemExit) as error:
-        raise UsageError(f"{method.name}.Params: {describe(error)}") from error
+        raise UsageError(f"{owner.name}.Params: {describe(error)}") from error
     for name, value in plain(options).items():
         try:
             json.dumps(value, allow_nan=False)
         except (TypeError, ValueError):
             raise UsageError(
-                f"{method.name}.Params.{name}: {short_repr(value)} cannot be an option; expected finite numbers, text, "
+                f"{owner.name}.Params.{name}: {short_repr(value)} cannot be an option; expected finite numbers, text, "
                 "true, false, null, and lists or mappings of these"
             ) from None
     return options
 
 
-def refusal_of(method: type[Algorithm], options: Any, scenario: Any, federation: Any) -> str | None:
-    """Ask a method why it has no meaning for a scenario or a federation; None where it has."""
+def refusal_of(owner: Any, *given: Any) -> str | None:
+    """Ask a class why it has no meaning for what is given, its options first; None where it has."""
+    reason = call_hook(owner.name, "refuses", owner.refuses, *given)
+    if reason is not None and not isinstance(reason, str):
+        raise MethodError(f"{owner.name}.refuses returned {short_repr(reason)}, expected a text or None")
+    return reason
+
+
+def call_hook(owner: str, hook: str, call: Callable[..., Any], *given: Any) -> Any:
+    """Call a hook; what goes wrong in it is told in one line with the names of owner and hook."""
     try:
-        reason = method.refuses(options, scenario, federation)
-    except FmtlbenchError:
+        return call(*given)
+    except (FmtlbenchError, MemoryError):
         raise
     except (Exception, SystemExit) as error:
-        raise MethodError(f"{method.name}.refuses failed: {describe(error)}") from error
-    if reason is not None and not isinstance(reason, str):
-        raise MethodError(f"{method.name}.refuses returned {short_repr(reason)}, expected a text or None")
-    return reason
+        raise MethodError(f"{owner}.{hook} failed: {describe(error)}") from error
 
 
 def describe(error: BaseException) -> str:
@@ -68,7 +80,7 @@ def describe(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
     if isinstance(error, SystemExit):
-        return f"sys.exit({one_line(error)}) is not for a method{place}"
+        return f"sys.exit({one_line(error)}) is not for a hook{place}"
     return f"{type(error).__name__}: {one_line(error) or 'no reason given'}{place}"
 
 
@@ -114,7 +126,7 @@ class Hooks:
         self._round = rnd.index
         new = self._ask("aggregate", rnd)
         if not isinstance(new, Mapping):
-            raise self._wrong("aggregate", f"returned {_kind(new)}, expected a dict of tensors by kind")
+            raise self._wrong("aggregate", f"returned {kind_of(new)}, expected a dict of tensors by kind")
         rows = {kind: getattr(rnd, kind) for kind in TRAVELLING if getattr(rnd, kind) is not None}
         for kind, values in new.items():
             if kind not in rows:
@@ -145,7 +157,7 @@ class Hooks:
     def diagnostics(self) -> dict[str, Any]:
         found = self._ask("diagnostics")
         if not isinstance(found, dict):
-            raise self._wrong("diagnostics", f"returned {_kind(found)}, expected a dict of plain values")
+            raise self._wrong("diagnostics", f"returned {kind_of(found)}, expected a dict of plain values")
         try:
             json.dumps(found, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:
@@ -163,7 +175,7 @@ class Hooks:
     def state_dict(self) -> dict[str, Any]:
         state = self._ask("state_dict")
         if not isinstance(state, dict):
-            raise self._wrong("state_dict", f"returned {_kind(state)}, expected a dict of tensors and JSON values")
+            raise self._wrong("state_dict", f"returned {kind_of(state)}, expected a dict of tensors and JSON values")
         if problem := _unsaveable(state):
             raise self._wrong("state_dict", f"returned {problem}; expected tensors and JSON values, keys of text")
         return state
@@ -204,7 +216,7 @@ class Hooks:
     def evaluation_model(self) -> Evaluation:
         chosen = self._ask("evaluation_model")
         if not isinstance(chosen, Evaluation):
-            raise self._wrong("evaluation_model", f"returned {_kind(chosen)}, expected an Evaluation")
+            raise self._wrong("evaluation_model", f"returned {kind_of(chosen)}, expected an Evaluation")
         if chosen.track not in self._method.tracks:
             known = ", ".join(self._method.tracks)
             raise self._wrong("evaluation_model", f"chose track {short_repr(chosen.track)}; valid: {known}")
@@ -241,7 +253,7 @@ class Hooks:
         import torch
 
         if not isinstance(value, torch.Tensor) or tuple(value.shape) != shape:
-            came = tuple(value.shape) if isinstance(value, torch.Tensor) else _kind(value)
+            came = tuple(value.shape) if isinstance(value, torch.Tensor) else kind_of(value)
             raise self._wrong(hook, f"returned {came} for {what!r}, expected a tensor of shape {shape}", client)
         if not value.is_floating_point() or value.layout != torch.strided or value.device.type != device.type:
             came = f"{value.dtype} ({value.layout}) on {value.device}"
@@ -289,9 +301,10 @@ def _unsaveable(tree: Any, path: str = "") -> str | None:
         if tree.layout != torch.strided or tree.is_meta:
             return f"a tensor ({tree.layout}, {tree.device}) at {path}"
     elif tree is not None and not isinstance(tree, (bool, int, float, str)):
-        return f"{_kind(tree)} at {path}"
+        return f"{kind_of(tree)} at {path}"
     return None
 
 
-def _kind(value: Any) -> str:
+def kind_of(value: Any) -> str:
+    """Return what a value is, for a message."""
     return "None" if value is None else f"a {type(value).__name__}"

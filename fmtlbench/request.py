@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .config import RunConfig
 
 EXECUTORS = ("serial", "ray")
+FILES = {"model.architecture": (".py",), "model.weights": ()}  # overrides that may be files, and how these end
 # What YAML does not take as it is, even in quotes: control characters, line breaks of all kinds, the byte-order mark.
 _UNPRINTABLE = re.compile("[^\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 
@@ -72,7 +73,8 @@ class RunRequest:
             if isinstance(given := getattr(self, name), Path):
                 object.__setattr__(self, name, str(given))
         object.__setattr__(self, "log", _split_names(self.log))
-        object.__setattr__(self, "overrides", {key: plain(value) for key, value in self.overrides.items()})
+        overrides = {key: str(value) if isinstance(value, Path) else value for key, value in self.overrides.items()}
+        object.__setattr__(self, "overrides", {key: plain(value) for key, value in overrides.items()})
 
     @classmethod
     def of(cls, algo: str | Path, scenario: str | Path, **asked: Any) -> RunRequest:
@@ -122,11 +124,12 @@ class RunRequest:
     def anywhere(self) -> RunRequest:
         """Name files and folders so that they are found from every working directory."""
 
-        def full(name: str | None, *endings: str) -> str | None:
-            return str(Path(name).absolute()) if name is not None and name.endswith(endings or "") else name
+        def full(name: Any, *endings: str) -> Any:
+            return str(Path(name).absolute()) if isinstance(name, str) and name.endswith(endings or "") else name
 
-        files = self.overrides.get("data.files")
-        overrides = {**self.overrides, **({"data.files": {k: full(v) for k, v in files.items()}} if files else {})}
+        overrides = {key: full(value, *FILES[key]) if key in FILES else value for key, value in self.overrides.items()}
+        if isinstance(files := overrides.get("data.files"), dict):
+            overrides["data.files"] = {domain: full(path) for domain, path in files.items()}
         return dataclasses.replace(
             self,
             overrides=overrides,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .algorithms import ALGORITHMS, Algorithm
+from .architectures import ARCHITECTURES, Architecture
 from .checks import check_together, why_unfit
 from .config import RunConfig
 from .datasets import dataset_of_file
@@ -18,12 +19,13 @@ from .files import sha256_file
 from .hooks import build_options, refusal_of
 from .meters import check_metric_options
 from .models.weights import resolved
-from .names import check_name
+from .networks import OPTIONS, find_architecture
 from .plugins import take_file
 from .presets import read_preset
 from .scenarios import Parameters, check_scenario, read_scenario, take_files
 from .schema import build, build_mapping, locate, plain
-from .setting import Setting
+from .setting import MOVED, Setting, is_below
+from .user_code import UserCode, check_class, read_user_code
 from .yamlfile import parse_scalar
 
 
@@ -51,28 +53,14 @@ def resolve(
 ) -> RunConfig:
     """Preset + scenario + algorithm options + overrides → one checked config."""
     seed = _check_seed(seed)
-    method = _check_method(ALGORITHMS.resolve(algo, "--algo"))
-    tree, origins = _put_together(scenario, preset, overrides, method.name)
+    tree, origins, method = _put_together(scenario, preset, overrides, algo)
     options = build_options(method, tree.pop("algo"), origins)
-    is_file = algo.endswith(".py")
-    algorithm = {
-        "name": method.name,
-        "options": plain(options),
-        "source": sha256_file(Path(algo)) if is_file else None,
-        "helpers": _helpers_of(algo) if is_file else {},
-        "file": algo if is_file else None,
-    }
+    algorithm = {**tree["algorithm"], "options": plain(options)}
     config = _check({**tree, "algorithm": algorithm, "seed": seed, "device": device}, origins)
     reason = refusal_of(method, options, config.scenario, config.federation) or why_unfit(config, method, options)
     if reason:
         raise RefusedError(f"{method.name} on {config.scenario.name}: {reason}")
     return config
-
-
-def _helpers_of(algo: str) -> dict[str, str]:
-    """Path from the method's folder → sha256, of the modules that the method's file has imported from there."""
-    folder = Path(algo).resolve().parent
-    return {file.relative_to(folder).as_posix(): sha256_file(file) for file in ALGORITHMS.helper_files()}
 
 
 def resolve_without_method(
@@ -83,10 +71,9 @@ def resolve_without_method(
     overrides: Mapping[str, Any] | None = None,
 ) -> RunConfig:
     """Preset + scenario + overrides → a checked config of no method: what any method's runs there have in common."""
-    tree, origins = _put_together(scenario, preset, overrides)
+    tree, origins, _ = _put_together(scenario, preset, overrides)
     del tree["algo"]
-    nobody = {"name": "", "options": {}}
-    return _check({**tree, "algorithm": nobody, "seed": _check_seed(seed), "device": device}, origins)
+    return _check({**tree, "seed": _check_seed(seed), "device": device}, origins)
 
 
 def resolve_setting(
@@ -98,21 +85,33 @@ def resolve_setting(
 
 def resolve_options(algo: str, preset: str, overrides: Mapping[str, Any]) -> tuple[type[Algorithm], Any]:
     """(the method, its options as preset and overrides give them), whether or not a scenario is one for it."""
-    method = _check_method(ALGORITHMS.resolve(algo, "--algo"))
+    method, _ = _find_method(algo)
     tree, origins = read_preset(preset)
     own = {key.removeprefix("algo."): plain(value) for key, value in overrides.items() if key.startswith("algo.")}
-    options = _preset_options(tree.get("algorithms"), method.name, origins) | own
+    options = _preset_options(tree, "algorithms", method.name, "algo", origins) | own
     return method, build_options(method, options, origins)
 
 
 def _put_together(
-    scenario: str, preset: str, overrides: Mapping[str, Any] | None, method: str | None = None
-) -> tuple[dict[str, Any], dict[str, str]]:
-    """(the values of preset, scenario file and overrides, with the method's options as `algo`; where each is from)."""
+    scenario: str, preset: str, overrides: Mapping[str, Any] | None, algo: str | None = None
+) -> tuple[dict[str, Any], dict[str, str], type[Algorithm] | None]:
+    """Put the values of preset, scenario file and overrides into one tree.
+
+    Returns:
+        The tree, with the method's options as `algo`; where each value is from; the method, if there is one.
+    """
     tree, origins = read_preset(preset)
     tree.pop("description", None)
     tree["preset"] = preset
-    tree["algo"] = _preset_options(tree.pop("algorithms", None), method, origins)
+    network = _find_network(tree, origins, overrides or {})
+    # After the network: only the file that was executed last may import in a hook what lies beside it.
+    method, code = _find_method(algo) if algo is not None else (None, UserCode())
+    tree["algorithm"] = {"name": method.name if method else "", "options": {}, **plain(code)}
+    tree["algo"] = _preset_options(tree, "algorithms", method.name if method else None, "algo", origins)
+    if network is not None:
+        options = _preset_options(tree, "architectures", network[0].name, OPTIONS, origins)
+        tree.setdefault("model", {})["options"] = options
+    tree = {key: value for key, value in tree.items() if key not in OF_PRESETS}
     name, scenario_tree, scenario_origins = read_scenario(scenario)
     tree["scenario"] = {"name": name, **scenario_tree}
     origins |= {f"scenario.{k}" if k else "scenario": v for k, v in scenario_origins.items()}
@@ -132,7 +131,44 @@ def _put_together(
     parameters.fill(tree["scenario"])
     _take_files(tree, origins)
     _fill_defaults(tree)
-    return tree, origins
+    _check_places(tree, origins)
+    if network is not None:
+        architecture, code = network
+        options = build_options(architecture, tree["model"].get("options", {}), origins, OPTIONS)
+        tree["model"] |= {"architecture": architecture.name, "options": plain(options), "code": plain(code)}
+    return tree, origins, method
+
+
+def _find_method(algo: str) -> tuple[type[Algorithm], UserCode]:
+    """Return the class that --algo means, checked, and what identifies it."""
+    method = check_class(ALGORITHMS.resolve(algo, "--algo"), Algorithm, "method", ("title", "paper"), "--algo")
+    return method, read_user_code(ALGORITHMS, algo)
+
+
+def _find_network(
+    tree: Mapping[str, Any], origins: Mapping[str, str], overrides: Mapping[str, Any]
+) -> tuple[type[Architecture], UserCode] | None:
+    """Return the network that preset and overrides choose; None where the schema has to say what is wrong."""
+    key = "model.architecture"
+    name, where = (tree.get("model") or {}).get("architecture"), f"{locate(key, origins)}: {key}"
+    for given, value in overrides.items():
+        if given in ("model", key):
+            where = f"--set {given}={_show(value)}"
+            name = value if given == key else value.get("architecture") if isinstance(value, Mapping) else None
+    return find_architecture(name, where) if isinstance(name, str) else None
+
+
+def _check_places(tree: Mapping[str, Any], origins: Mapping[str, str]) -> None:
+    """Refuse a value at a place that it has moved from, with the place where it is now."""
+    for path, moved in MOVED.items():
+        section, _, name = moved.first.partition(".")
+        if isinstance(tree.get(section), Mapping) and name in tree[section]:
+            option = path.rpartition(".")[2]
+            having = [name for name, architecture in ARCHITECTURES.items() if architecture.has_option(option)]
+            raise UsageError(
+                f"{locate(moved.first, origins)}: {moved.first} is {path} now, an option of model.architecture="
+                f"{' and '.join(having)}"
+            )
 
 
 # Values by domain; what they say for `default` holds for the domains of the scenario that they do not name.
@@ -195,16 +231,18 @@ def _check(tree: Mapping[str, Any], origins: Mapping[str, str]) -> RunConfig:
     return dataclasses.replace(config, evaluation=dataclasses.replace(config.evaluation, metric_options=options))
 
 
-def _preset_options(entries: Any, name: str | None, origins: dict[str, str]) -> dict[str, Any]:
-    """What a preset's `algorithms` says of the method `name`; where it says so goes to `origins`."""
+def _preset_options(
+    tree: Mapping[str, Any], section: str, name: str | None, target: str, origins: dict[str, str]
+) -> dict[str, Any]:
+    """Return the options that a preset's section gives `name`; `origins` learns where they stand, below `target`."""
     options: dict[str, Any] = {}
-    for entry, given in build_mapping(entries or {}, origins, "algorithms").items():
-        where = locate(f"algorithms.{entry}", origins)
-        if entry not in ALGORITHMS:
-            raise unknown("algorithm", entry, ALGORITHMS, f"{where}: algorithms")
+    registry = OF_PRESETS[section]
+    for entry, given in build_mapping(tree.get(section) or {}, origins, section).items():
+        if entry not in registry:
+            raise unknown(registry.kind, entry, registry, f"{locate(f'{section}.{entry}', origins)}: {section}")
         if entry == name:
-            options = build_mapping(given, origins, f"algorithms.{entry}")
-            origins |= {f"algo.{key}": locate(f"algorithms.{entry}.{key}", origins) for key in options}
+            options = build_mapping(given, origins, f"{section}.{entry}")
+            origins |= {f"{target}.{key}": locate(f"{section}.{entry}.{key}", origins) for key in options}
     return options
 
 
@@ -214,28 +252,14 @@ def _check_seed(seed: Any) -> int:
     return int(seed)
 
 
-def _check_method(method: Any) -> type[Algorithm]:
-    """A user's class, before anything is trained with it."""
-    if not (isinstance(method, type) and issubclass(method, Algorithm)):
-        raise UsageError(f"--algo: {method.__qualname__} is not a subclass of fmtlbench.algorithms.Algorithm")
-    check_name(
-        method.name, "method", f"--algo: {method.__qualname__}.name"
-    )  # it may have been changed after registering
-    for name in ("title", "paper"):
-        if name not in vars(method):  # inherited ones would label its rows as its parent's
-            raise UsageError(f'--algo: {method.__qualname__} has no {name} of its own; add {name} = "…" to the class')
-        if not isinstance(getattr(method, name), str):
-            raise UsageError(f"--algo: {method.__qualname__}.{name}: expected text, got {getattr(method, name)!r:.80}")
-    if not dataclasses.is_dataclass(method.Params):
-        raise UsageError(f"--algo: {method.__qualname__}.Params is not a dataclass; add @dataclass(frozen=True)")
-    return method
-
-
+# Sections of a preset that no config has: options, by the name of a method or network.
+OF_PRESETS = {"algorithms": ALGORITHMS, "architectures": ARCHITECTURES}
 # What an override may reach, and the flag that decides what it may not.
 SECTIONS = ("algo", "checkpoint_every", "data", "evaluation", "federation", "model", "scenario", "train")
 ELSEWHERE = {
     "algorithm": "the method is chosen by --algo, its options are algo.<option>",
     "algorithms": "these are a preset's options of all methods; those of this run's method are algo.<option>",
+    "architectures": "these are a preset's options of all networks; those of this run's are model.options.<option>",
     "preset": "the preset is chosen by --preset",
     "seed": "the seed is given by --seed",
     "device": "the device is chosen by --device",
@@ -251,6 +275,8 @@ def _check_key(key: str, flag: str) -> None:
         raise unknown("section", section, SECTIONS, flag)
     if section == "scenario" and rest in ([], ["name"]):
         raise UsageError(f"{flag}: the scenario is chosen by --scenario and named by its file")
+    if is_below(key, ["model.code"]):
+        raise UsageError(f"{flag}: is filled in by itself; a network is chosen by model.architecture=NAME or FILE.py")
     if not all(rest):
         raise UsageError(f"{flag}: a name is missing between two dots")
 

@@ -19,7 +19,7 @@ from .errors import unknown
 # Paths of a config; each stands for everything below it.
 NEUTRAL = (
     "checkpoint_every", "algorithm.file", "scenario.description", "scenario.paper", "data.workers", "model.weights",
-    "federation.park",
+    "federation.park", "model.code.file",
     "scenario.exchange",  # federation.exchange is what held
     "scenario.probe",  # it judges runs that are made without it
     "scenario.datasets", "data.files", "plugin_files",  # where files lie; what is in them counts
@@ -29,13 +29,34 @@ OWN = ("algorithm", "seed")
 INCIDENTAL = ("device", "numerics", "train.threads", "evaluation.every", "evaluation.batch_size")
 
 # Values that came when runs had been made: at these a config is what it was before, and has the same hash.
-LATER: dict[str, Any] = {"algorithm.helpers": {}, "train.compile": False, "data.file_sha256": None, "plugins": {}}
+LATER: dict[str, Any] = {
+    "algorithm.helpers": {},
+    "train.compile": False,
+    "model.options": {},
+    "model.code.source": None,
+    "model.code.helpers": {},
+    "data.file_sha256": None,
+    "plugins": {},
+}
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Where a value was when the first runs were made, and what stood there in configs that have no such value now."""
+
+    first: str
+    otherwise: Any
+    by_preset: Mapping[str, Any]  # where a preset said something else
+
+
+# Path of a value now → where it was before. Hashes and settings keep the first place, so that old and new runs agree.
+MOVED = {"model.options.task_steps": Moved("train.tc", "joint", {"fmtl-bench": "sequential"})}
 
 # How rows of one table may differ: the name of an axis → the value that rows show, and what else goes with it.
 AXES: dict[str, tuple[str, ...]] = {
     "scenario": ("scenario.name", "scenario"),
     "clients": ("clients", "scenario.clients", "scenario.parameters.clients", "scenario.parameters.clients_per_task"),
-    "architecture": ("model.architecture", "train.tc"),
+    "architecture": ("model.architecture", "model.options", "model.code"),
     "backbone": ("model.backbone", "model.drop_path"),
     "pretrained": ("model.pretrained", "model.weights_sha256"),
     "exchange": ("federation.exchange",),
@@ -45,7 +66,8 @@ AXES: dict[str, tuple[str, ...]] = {
     "size": ("data.size",),
     "data": ("data.source",),
 }
-SHORT = {paths[0]: name for name, paths in AXES.items()}  # how tables call a value
+NOW = {moved.first: path for path, moved in MOVED.items()}  # how users know what a setting keeps at its first place
+SHORT = {paths[0]: name for name, paths in AXES.items()} | NOW  # how tables call a value
 
 
 def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
@@ -67,7 +89,17 @@ def is_below(path: str, parents: Iterable[str]) -> bool:
 def identity(config: Mapping[str, Any]) -> dict[str, Any]:
     """Of a config as nested plain values: all that decides the numbers of a run, flat."""
     values = {path: value for path, value in flatten(config).items() if path and not is_below(path, NEUTRAL)}
+    for path, moved in MOVED.items():
+        section = path.rpartition(".")[0]
+        if any(is_below(there, [section]) for there in values):  # else it is a config of before the move
+            otherwise = moved.by_preset.get(str(values.get("preset")), moved.otherwise)
+            values[moved.first] = values.pop(path, otherwise)
     return {path: value for path, value in values.items() if path not in LATER or value != LATER[path]}
+
+
+def _first_place(path: str) -> str:
+    """Return where a setting keeps the value that is at `path` of a config now."""
+    return MOVED[path].first if path in MOVED else path
 
 
 def digest(values: Mapping[str, Any]) -> str:
@@ -128,7 +160,7 @@ class Setting:
         """Return the value of an axis, or of any dotted path, whole sections as a mapping; None: not known."""
         if name == "clients":
             return self.clients
-        path = AXES[name][0] if name in AXES else name
+        path = AXES[name][0] if name in AXES else _first_place(name)
         below = {k.removeprefix(f"{path}."): v for k, v in self.values.items() if k.startswith(f"{path}.")}
         return self.values.get(path, below or LATER.get(path))
 
@@ -136,6 +168,7 @@ class Setting:
         """Drop axes or paths in which rows may differ: the rest is equal for settings that may share a table."""
         names = tuple(names)
         dropped = [path for name in names for path in AXES.get(name, (name,))]
+        dropped += [moved.first for path, moved in MOVED.items() if is_below(path, dropped)]
         values = {path: value for path, value in self.values.items() if not is_below(path, dropped)}
         if "clients" in names and "scenario.name" in values:
             values["scenario.name"] = scenario_family(values["scenario.name"])
@@ -151,7 +184,7 @@ class Setting:
         paths = [path for path in {**self.values, **other.values} if not is_below(path, skip)]
         both = [path for path in paths if self._knows(path) and other._knows(path)]
         pairs = {path: (self._value(path), other._value(path)) for path in both}
-        return {path: (mine, theirs) for path, (mine, theirs) in pairs.items() if mine != theirs}
+        return {NOW.get(path, path): (mine, theirs) for path, (mine, theirs) in pairs.items() if mine != theirs}
 
     def _value(self, path: str) -> Any:
         value = self.values.get(path, LATER.get(path))
@@ -160,11 +193,12 @@ class Setting:
     def _knows(self, path: str) -> bool:
         """Whether the config has the key that a path belongs to: train.lr, or evaluation.metrics of …metrics.edge."""
         key = ".".join(path.split(".")[:2])
-        return key in LATER or any(is_below(mine, [key]) for mine in self.values)
+        return any(is_below(path, [key]) for path in (*LATER, *self.values))
 
 
 def check_axis(name: str, known: Iterable[str], flag: str) -> None:
     """Refuse what is neither an axis nor a path (or a section) that some setting has, with the nearest name."""
     known = set(known)
+    known |= {path for path, moved in MOVED.items() if moved.first in known}
     if name not in AXES and not any(is_below(path, [name]) for path in known):
         raise unknown("value of a setting", name, [*AXES, *sorted(known)], flag)

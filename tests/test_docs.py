@@ -22,6 +22,12 @@ def blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / page).read_text(), re.M | re.S)
 
 
+def file_of_the_guide(name: str) -> str:
+    """Return the file that docs/add-your-own.md shows under this name."""
+    (text,) = [block for block in blocks("docs/add-your-own.md", "python") if block.startswith(f"# {name}\n")]
+    return text
+
+
 def commands() -> list[str]:
     lines = [line for page in PAGES for block in blocks(page, "") for line in block.splitlines()]
     return [line.partition("#")[0].strip() for line in lines if line.startswith("fmtlbench ")]
@@ -30,8 +36,9 @@ def commands() -> list[str]:
 @pytest.mark.parametrize("command", commands())
 def test_commands_parse_and_name_things_that_exist(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "half_way.py").write_text(blocks("docs/add-your-own.md", "python")[0])
-    (tmp_path / "my_method.py").write_text(blocks("docs/add-your-own.md", "python")[0])
+    for name in ("half_way.py", "summed_maps.py"):
+        (tmp_path / name).write_text(file_of_the_guide(name))
+    (tmp_path / "my_method.py").write_text(file_of_the_guide("half_way.py"))
     (tmp_path / "my_scenario.yml").write_text(blocks("docs/add-your-own.md", "yaml")[0])
     args = build_parser().parse_args(shlex.split(command)[1:])
     if args.verb == "run":
@@ -46,7 +53,7 @@ def test_there_are_commands_to_test():
 
 def test_the_method_of_the_guide_runs(tmp_path, tiny_run):
     path = tmp_path / "half_way.py"
-    path.write_text(blocks("docs/add-your-own.md", "python")[0])
+    path.write_text(file_of_the_guide("half_way.py"))
     half, none = (tiny_run(str(path), **{"algo.share": share}) for share in (0.5, 0.0))
     local = tiny_run("local")
     assert half.summary["bytes_up"] > 0
@@ -54,9 +61,21 @@ def test_the_method_of_the_guide_runs(tmp_path, tiny_run):
     assert [r["value"] for r in half.scores] != [r["value"] for r in local.scores]
 
 
+def test_the_network_of_the_guide_runs(tmp_path, tiny_run):
+    path = tmp_path / "summed_maps.py"
+    path.write_text(file_of_the_guide("summed_maps.py"))
+    narrow, wide = (
+        tiny_run("fedavg", rounds=2, **{"model.architecture": path, "model.options.width": n}) for n in (4, 16)
+    )
+    assert (
+        narrow.summary["setting_text"]["architecture"] == wide.summary["setting_text"]["architecture"] == "summed_maps"
+    )
+    assert 0 < narrow.summary["bytes_up"] < wide.summary["bytes_up"]
+
+
 def test_the_listener_of_the_guide_runs(tmp_path, tiny_run):
     path = tmp_path / "loss_table.py"
-    path.write_text(blocks("docs/add-your-own.md", "python")[1])
+    path.write_text(file_of_the_guide("loss_table.py"))
     result = tiny_run("local", rounds=2, log=path)
     lines = (result.folder / "logs" / "losses.tsv").read_text().splitlines()
     assert [line.split("\t")[0] for line in lines] == ["1", "2"] and all(line.count("\t") == 2 for line in lines)

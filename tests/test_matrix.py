@@ -30,7 +30,7 @@ NETWORKS = {
     "md": {"model.architecture": "md"},
     "md-resnet": {"model.architecture": "md", "model.backbone": "resnet_nano"},
     "md-decoders": {"model.architecture": "md", "federation.exchange": "decoders"},
-    "tc": {"model.architecture": "tc", "train.tc": "sequential"},
+    "tc": {"model.architecture": "tc", "model.options.task_steps": "sequential"},
     "tc-joint": {"model.architecture": "tc", "model.backbone": "resnet_nano"},
     "matfl": {"model.architecture": "matfl", "model.backbone": "resnet_nano", "model.saliency": "one_logit"},
 }

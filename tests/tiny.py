@@ -45,6 +45,37 @@ TINY = {
 }
 
 
+# A network of one's own, as a file.
+TOY = """\
+from dataclasses import dataclass
+
+from torch import nn
+
+from fmtlbench.architectures import ARCHITECTURES, Architecture
+from fmtlbench.models.net import PerTaskNet
+from fmtlbench.schema import limits
+
+
+class Last(nn.Conv2d):
+    def forward(self, maps):
+        return super().forward(maps[-1])
+
+
+@ARCHITECTURES.register("toy")
+class Toy(Architecture):
+    title, description, paper = "Toy", "per task: a convolution of the last map", "none"
+
+    @dataclass(frozen=True)
+    class Params:
+        width: int = limits(8, low=1, doc="channels")
+
+    def build(self, encoder, outputs, federation_outputs):
+        decoders = {task: Last(encoder.channels[-1], self.params.width, 1) for task in outputs}
+        heads = {task: nn.Conv2d(self.params.width, n, 1) for task, n in outputs.items()}
+        return PerTaskNet(encoder, decoders, heads)
+"""
+
+
 def make_federation(algo, scenario, **overrides):
     """The engine's federation of a config, with its data, on the CPU."""
 

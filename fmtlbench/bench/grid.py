@@ -112,12 +112,13 @@ def read_grid(file: str | Path | None, flags: Flags) -> Grid:
         raise UsageError("which algorithms? --algos fedavg,fedhca2 or --algos all (fmtlbench list algorithms)")
     if not scenarios:
         raise UsageError("which scenarios? --scenarios st_mt_1 or --scenarios all (fmtlbench list scenarios)")
+    of_all = _files_beside(entries.set, base)
     return Grid(
         _unlike(chosen),
         tuple(_scenarios(scenarios)),
         _seeds(flags.seeds, entries.seeds, origins),
         tuple(_presets(presets or [("nano", "")])),
-        _with_rounds(entries.set, entries.rounds, f"{origins.get('rounds')}: rounds: {entries.rounds}"),
+        _with_rounds(of_all, entries.rounds, f"{origins.get('rounds')}: rounds: {entries.rounds}"),
         _with_rounds(flags.overrides, flags.rounds, f"--rounds {flags.rounds}"),
         _override_lines(entries, origins),
     )
@@ -187,12 +188,13 @@ def _file_variants(entries: GridFile, origins: Mapping[str, str], base: Path) ->
         algo = _beside(entry.algo, base)
         ALGORITHMS.resolve(algo, f"{locate(f'variants.{i}.algo', origins)}: variants.{i}.algo")
         label = entry.name or label_of(entry.algo, entry.set)
+        chosen = _files_beside(entry.set, base)
         where = f"{locate(f'variants.{i}.name', origins)}: variants.{i}"
         if label in named:
             raise UsageError(f"{where}: a second variant called {label!r}; give it a name of its own")
         if entry.name in ALGORITHMS:
             raise UsageError(f"{where}: {label!r} is the name of a method; call the variant something else")
-        named[label] = Variant(label, algo, dict(entry.set))
+        named[label] = Variant(label, algo, chosen)
     return named
 
 
@@ -225,8 +227,13 @@ def _inline(word: str, where: str, named: Mapping[str, Variant], flags: Mapping[
 
 
 def label_of(algo: str, overrides: Mapping[str, Any]) -> str:
-    name = Path(algo).stem if algo.endswith(".py") else algo
-    return name + (f"[{','.join(f'{k}={v}' for k, v in overrides.items())}]" if overrides else "")
+    """Return what tables call a variant: files without their folders."""
+
+    def short(value: Any) -> Any:
+        return Path(value).stem if isinstance(value, str) and value.endswith(".py") else value
+
+    chosen = ",".join(f"{key}={short(value)}" for key, value in overrides.items())
+    return short(algo) + (f"[{chosen}]" if overrides else "")
 
 
 def _unlike(variants: Iterable[Variant]) -> tuple[Variant, ...]:
@@ -263,6 +270,14 @@ def _beside(word: str, base: Path) -> str:
     """A file that a grid file names lies beside it, wherever the command is typed."""
     name, bracket, options = word.partition("[")
     return f"{base / name}{bracket}{options}" if name.endswith((".py", ".yml", ".yaml")) else word
+
+
+def _files_beside(overrides: Mapping[str, Any], base: Path) -> dict[str, Any]:
+    """Return overrides in which a network's file lies beside the grid file, as other files do."""
+    return {
+        key: _beside(value, base) if key == "model.architecture" and isinstance(value, str) else value
+        for key, value in overrides.items()
+    }
 
 
 def _with_rounds(overrides: Mapping[str, Any], rounds: int | None, where: str) -> dict[str, Any]:

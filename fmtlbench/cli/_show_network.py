@@ -11,7 +11,7 @@ from ._request import add_overrides, overrides_of
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scenario", default="st_mt_1", help="whose clients; default: st_mt_1")
-    add_overrides(parser, "as for run, e.g. model.architecture=tc; repeatable")
+    add_overrides(parser, "as for run, e.g. model.architecture=md; repeatable")
 
 
 LEGEND = """\
@@ -19,7 +19,7 @@ parameters in millions; operations on one image in billions, for all tasks:
 MACs: multiply–accumulates of convolutions, matrix products and attention, forward
 forward, training: FLOPs, 2 per multiply–accumulate; `training` with the backward pass
 Table 1: as FMTL-Bench's counts, forward: MACs of layers, 11 per interpolated value, 2 or 4 per normalised one, 3 per
-softmax value; nothing for the products inside attention; TC once per task, encoder included"""
+softmax value; nothing for the products inside attention; a decoder for all tasks once per task, encoder included"""
 
 
 def show_network(args: argparse.Namespace) -> int:
@@ -45,6 +45,7 @@ def _records(args: argparse.Namespace) -> list[dict[str, Any]]:
     from ..models.build import build_client_model
     from ..models.complexity import flops, parameters, step_flops, table1_operations
     from ..models.weights import describe_weights
+    from ..networks import network_of
     from ..resolving import resolve_without_method
 
     config = resolve_without_method(args.scenario, args.name, overrides=overrides_of(args))
@@ -59,7 +60,7 @@ def _records(args: argparse.Namespace) -> list[dict[str, Any]]:
         with torch.device("meta"):  # shapes are enough
             model = build_client_model(config, Party(spec.index, spec.id, spec.dataset, spec.tasks, samples=1))
         size = config.data.size[spec.dataset]
-        by_task = config.model.one_decoder  # the others learn all tasks at once
+        by_task = network_of(config.model).one_decoder  # the others learn all tasks at once
         steps = step_flops(model, size) if by_task else {"joint": flops(model, size, backward=True)}
         forward = flops(model, size)
         records.append(
@@ -83,8 +84,8 @@ def _as_table1(model: Any, size: tuple[int, int], by_task: bool, count: Any) -> 
 
 def _row(record: dict[str, Any]) -> dict[str, Any]:
     parts = record["parameters"]
-    training, by_task = record["flops_per_training_image"], record["architecture"] == "tc"
-    table1 = record["table1_operations_per_image"]
+    training, table1 = record["flops_per_training_image"], record["table1_operations_per_image"]
+    by_task = "sequential" in training
     return {
         "client": record["client"],
         "network": f"{record['architecture']}, {record['backbone']}",

@@ -5,12 +5,29 @@ from __future__ import annotations
 import argparse
 import json
 
+from ..schema import plain
+
 
 def _algorithms() -> list[dict]:
     from ..algorithms import ALGORITHMS
 
     return [
         {"name": n, "title": c.title, "description": _first_line(c), "paper": c.paper} for n, c in ALGORITHMS.items()
+    ]
+
+
+def _architectures() -> list[dict]:
+    from ..architectures import ARCHITECTURES
+
+    return [
+        {
+            "name": name,
+            "title": network.title,
+            "description": network.description,
+            "options": _assigned(plain(network.Params())),
+            "paper": network.paper,
+        }
+        for name, network in ARCHITECTURES.items()
     ]
 
 
@@ -26,11 +43,14 @@ def _scenarios() -> list[dict]:
 def _presets() -> list[dict]:
     from ..presets import preset_files, preset_options, read_preset
 
+    def options(name: str) -> str:
+        given = [*preset_options(name).items(), *preset_options(name, "architectures").items()]
+        return "; ".join(f"{owner}: {_assigned(chosen)}" for owner, chosen in given)
+
     return [
-        {"name": name, "description": read_preset(name)[0].get("description", ""),
-         "options": "; ".join(f"{method}: {_assigned(given)}" for method, given in preset_options(name).items())}
+        {"name": name, "description": read_preset(name)[0].get("description", ""), "options": options(name)}
         for name in preset_files()
-    ]  # fmt: skip
+    ]
 
 
 def _metrics() -> list[dict]:
@@ -81,15 +101,20 @@ def _listeners() -> list[dict]:
 
 
 KINDS = {
-    "algorithms": _algorithms, "scenarios": _scenarios, "presets": _presets, "metrics": _metrics, "datasets": _datasets,
-    "tasks": _tasks, "partitions": _partitions, "listeners": _listeners,
-}  # fmt: skip
+    "algorithms": _algorithms,
+    "scenarios": _scenarios,
+    "presets": _presets,
+    "architectures": _architectures,
+    "metrics": _metrics,
+    "datasets": _datasets,
+    "tasks": _tasks,
+    "partitions": _partitions,
+    "listeners": _listeners,
+}
 
 
 def add(verbs) -> None:
-    parser = verbs.add_parser(
-        "list", help="what there is: algorithms, scenarios, presets, metrics, datasets, tasks, partitions, listeners"
-    )
+    parser = verbs.add_parser("list", help=f"what there is: {', '.join(KINDS)}")
     parser.add_argument("kind", nargs="?", choices=sorted(KINDS), help="one kind only; default: all")
     parser.add_argument("--json", action="store_true", help="machine-readable")
     parser.set_defaults(func=main)

@@ -18,7 +18,8 @@ def flops_of(client: Any) -> dict[str, Any]:
     """Count operations. Shapes decide, so alike clients share the numbers; failing is no reason to fail a run."""
     shapes = tuple((name, tuple(p.shape)) for name, p in client.main.model.named_parameters())
     size, config = tuple(client.config.data.size[client.party.dataset]), client.config.model
-    kind = (config.architecture, config.backbone, size, client.party.tasks, len(client.steps), shapes)
+    network = (config.architecture, config.code.source, config.backbone)
+    kind = (*network, size, client.party.tasks, tuple(client.steps), shapes)
     if kind not in _counted:
         try:
             _counted[kind] = _of(client, size)
@@ -28,10 +29,9 @@ def flops_of(client: Any) -> dict[str, Any]:
 
 
 def _of(client: Any, size: tuple[int, int]) -> dict[str, Any]:
-    """Per image. `train` is forward and backward for all tasks, as the run trains: all at once, or one by one (TC)."""
+    """Per image. `train` is forward and backward for all tasks, in the steps that the network learns them in."""
     model, tasks = client.main.model, client.party.tasks
-    counted = {"size": list(size), "forward": flops(model, size, tasks)}
-    if client.config.model.one_decoder and len(tasks) > 1:
-        ways = step_flops(model, size, tasks)
-        return {**counted, "train": ways["sequential" if len(client.steps) > 1 else "joint"], **ways}
-    return {**counted, "train": flops(model, size, tasks, backward=True)}
+    train = sum(flops(model, size, step, backward=True) for step in client.steps)
+    counted = {"size": list(size), "forward": flops(model, size, tasks), "train": train}
+    # Tasks that share a decoder can be learned in either way: what the other would take is told too.
+    return counted | (step_flops(model, size, tasks) if client.network.one_decoder and len(tasks) > 1 else {})

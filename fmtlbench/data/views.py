@@ -11,6 +11,7 @@ from ..config import RunConfig
 from ..datasets import Reader
 from ..errors import UsageError
 from ..exchange import Party
+from ..networks import network_of
 from ..partitions import deal
 from ..scenarios import ClientSpec
 from ..seeds import stream
@@ -116,7 +117,7 @@ def newcomers(config: RunConfig, data: list[ClientData]) -> list[Party]:
 
 def _parties(config: RunConfig, specs: Sequence[ClientSpec], data: list[ClientData]) -> list[Party]:
     whole = config.federation.exchange == "models"
-    merged = whole or config.model.one_decoder
+    merged = whole or network_of(config.model).one_decoder
     # Whole models meet position by position, so alike clients must list their tasks alike.
     tasks = [in_order(s.tasks) if whole else s.tasks for s in specs]
     return [Party(s.index, s.id, s.dataset, t, len(data[s.index].train), merged) for s, t in zip(specs, tasks)]

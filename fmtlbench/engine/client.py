@@ -23,6 +23,7 @@ from ..exchange import Party
 from ..hooks import Hooks
 from ..losses import task_loss
 from ..models.build import build_client_model
+from ..networks import network_of
 from ..seeds import seed_of, stream
 from .checkpoint import read_state, write_state
 from .compiled import compiler_errors
@@ -70,8 +71,8 @@ class Client:
         self.track = "main"
         self.schedule = algorithm.local_schedule(config.train.local_epochs[party.dataset])
         # The tasks of each optimiser step on a batch.
-        one_by_one = config.model.one_decoder and config.train.tc != "joint"
-        self.steps = [(task,) for task in party.tasks] if one_by_one else [party.tasks]
+        self.network = network_of(config.model)
+        self.steps = self.network.task_steps(party.tasks)
         # An anchor is kept only for methods whose local objective can ask for it.
         self.has_objective = algorithm.has_objective
         self.anchor: dict[str, list[Tensor]] = {}
@@ -226,7 +227,7 @@ class Client:
                 total = sum(self.specs[task].weight * loss for task, loss in zip(learned, losses))
                 if self.has_objective and (extra := self.algorithm.local_objective(self, total)) is not None:
                     total = total + extra
-                if number == 0 or train.tc != "public":  # the FMTL-Bench code clears once per batch
+                if number == 0 or not self.network.adds_up_gradients:
                     flat.gradient.zero_()
                 scaler.scale(total).backward()
                 scaler.unscale_(optimizer)

@@ -15,11 +15,14 @@ from ..data.views import ClientData, client_data, newcomers, parties
 from ..exchange import Party
 from ..hooks import Hooks, build_options
 from ..listeners import Listener
+from ..networks import network_of
 from .client import Client
 
 
 def make_algorithm(config: RunConfig, members: list[Party]) -> Hooks:
-    """The configured method with its options."""
+    """Make the configured method with its options."""
+    # First the network: only the file that was executed last may import in a hook what lies beside it.
+    network_of(config.model)
     chosen = ALGORITHMS.resolve(config.algorithm.file or config.algorithm.name)
     return Hooks(chosen, build_options(chosen, config.algorithm.options, {}), members)
 

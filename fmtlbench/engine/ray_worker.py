@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,11 +63,13 @@ class Worker:
 
     def _open(self) -> None:
         check_versions(self.home.versions)
-        file = self.factory.config.algorithm.file
-        if file is not None and not Path(file).is_file():
-            raise UsageError(
-                f"--algo {file}: not there on a machine of the cluster; keep it in a folder that all machines have"
-            )
+        config = self.factory.config
+        for key, code in (("--algo", config.algorithm.code), ("model.architecture", config.model.code)):
+            if not code.is_unchanged():
+                what = "not there" if code.is_missing() else "not as it was when the run began"
+                raise UsageError(
+                    f"{key} {code.file}: {what} on a machine of the cluster; keep it in a folder that all machines have"
+                )
         torch.set_num_threads(self.home.threads)
         device = torch.device(self.factory.device)
         self.settings.enter_context(process_settings(self.factory.config.train, device))

@@ -20,7 +20,6 @@ from ..data.transforms.geometry import centred, resized
 from ..data.views import ClientData, View, client_data, parties
 from ..errors import FmtlbenchError, UsageError, unknown
 from ..exchange import Party
-from ..files import sha256_file
 from ..listeners import Listener
 from ..runs.find import located
 from ..runs.folder import RunFolder
@@ -53,7 +52,7 @@ class StoredRun:
         if not self.files.has_config():
             raise UsageError(f"{self.folder}: no run in it (no config.yaml){_runs_below(self.folder)}")
         config = self.files.run_config()
-        self._check_method(config)
+        self._check_code(config)
         rounds = available(self.files.checkpoints)
         if not rounds:
             raise FmtlbenchError(f"{self.folder}: no checkpoint, so there is no network to ask")
@@ -131,12 +130,12 @@ class StoredRun:
         except DamagedCheckpoint as error:
             raise FmtlbenchError(f"damaged checkpoint: {error}") from None
 
-    def _check_method(self, config: RunConfig) -> None:
-        file = config.algorithm.file
-        if file and (not Path(file).is_file() or sha256_file(Path(file)) != config.algorithm.source):
-            raise FmtlbenchError(
-                f"{self.folder}: its method {file} is not there, or not as it was when the run was made"
-            )
+    def _check_code(self, config: RunConfig) -> None:
+        for what, code in (("method", config.algorithm.code), ("network", config.model.code)):
+            if not code.is_unchanged():
+                raise FmtlbenchError(
+                    f"{self.folder}: its {what} {code.file} is not there, or not as it was when the run was made"
+                )
 
 
 def seen(dataset: Any, index: int, keys: tuple[str, ...]) -> dict[str, np.ndarray]:

@@ -80,6 +80,17 @@ def outputs_at(raw: Tensor, task: str, size: tuple[int, int]) -> Tensor:
     return F.normalize(raw, dim=1) if TASKS[task].kind.unit_length else raw
 
 
+def rearranged_operations(encoder: Encoder, last: nn.Conv2d, outputs: int, size: tuple[int, int]) -> int:
+    """Return what the public networks compute more than ours for one task, as FMTL-Bench's Table 1 counts.
+
+    They double the map before their last convolution instead of after it, and make all outputs that it has: `outputs`
+    are those that ours makes. Both come to the same values.
+    """
+    pixels, stride = size[0] * size[1], encoder.strides[0] // 2  # of the map that the last convolution sees
+    filters = last.in_channels * (pixels * last.out_channels - pixels // stride**2 * outputs)
+    return filters + (11 * pixels * (last.in_channels - outputs) if stride > 1 else 0)
+
+
 def _check_positions(encoder: Encoder) -> None:
     """Instance norm over a single position would erase the deepest map."""
     height, width = (edge // encoder.stride for edge in encoder.size)

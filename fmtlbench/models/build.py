@@ -9,14 +9,9 @@ from ..config import ModelConfig, RunConfig
 from ..configured_tasks import task_specs
 from ..errors import UsageError
 from ..exchange import Party
+from ..networks import network_of
 from ..seeds import seed_of
-from ..tasks import in_order
 from .backbones import Encoder
-from .catalog import MAPS
-from .fedhca2 import MultiDecoderNet
-from .fmtl_md import MDNet
-from .fmtl_tc import TCNet
-from .matfl import MaTFLNet
 from .net import DenseNet
 from .weights import starting_point
 
@@ -46,14 +41,15 @@ def build_model(
 
     Every client starts from the same encoder and every decoder from the same weights, whatever the task, so that
     the first average is of relatives; heads start alike per (task, number of outputs). `everybody` holds the outputs of
-    all tasks of the federation, which a task-conditioned network must provide for.
+    all tasks of the federation, which a network with one decoder for all tasks must provide for.
     """
+    network = network_of(config)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed_of(seed, "init", "encoder"))
-        encoder = Encoder(config.backbone, size, starting_point(config), config.drop_path, MAPS[config.architecture])
+        encoder = Encoder(config.backbone, size, starting_point(config), config.drop_path, network.maps)
         if any(edge % encoder.stride for edge in size):
             raise UsageError(f"data.size: {config.backbone} needs multiples of {encoder.stride}, got {list(size)}")
-        model = _network(config.architecture, encoder, outputs, everybody or outputs)
+        model = network.build(encoder, outputs, everybody or outputs)
         if config.init == "lecun" and not starting_point(config):
             _reset(encoder, seed_of(seed, "init", "encoder weights"), config.init)
         for kind, task, module in model.parts():
@@ -62,12 +58,6 @@ def build_model(
             elif kind == "head":
                 _reset(module, seed_of(seed, "init", "head", task, outputs[task]), config.init)
     return model
-
-
-def _network(architecture: str, encoder: Encoder, outputs: dict[str, int], everybody: dict[str, int]) -> DenseNet:
-    if architecture == "tc":
-        return TCNet(encoder, outputs, in_order(everybody), max(everybody.values()))
-    return {"fedhca2": MultiDecoderNet, "md": MDNet, "matfl": MaTFLNet}[architecture](encoder, outputs)
 
 
 def _reset(module: nn.Module, seed: int, init: str) -> None:

@@ -1,4 +1,4 @@
-"""Which backbones and architectures there are and what goes with what; no torch, so that a config can be checked."""
+"""Which backbones there are and which maps they have; no torch, so that a config can be checked."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from ..errors import nearest
 # Which maps of the encoder an architecture decodes. pyramid: strides 4, 8, 16 and 32. all: every map there is, for a
 # ResNet also that of stride 2, after the stem's ReLU. dilated: only the last one, kept at stride 8 by dilation.
 Maps = Literal["pyramid", "all", "dilated"]
-MAPS: dict[str, Maps] = {"fedhca2": "pyramid", "md": "all", "tc": "all", "matfl": "dilated"}
 STRIDES: dict[Maps, int] = {"pyramid": 32, "all": 32, "dilated": 8}  # of the deepest map: image sizes are multiples
 
 

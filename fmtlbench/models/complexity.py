@@ -16,23 +16,17 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from .fmtl_md import MDNet
-from .fmtl_tc import TCNet
 from .net import DenseNet
 
 
 def parameters(model: DenseNet) -> dict[str, int]:
-    """Number of parameters by kind; they add up to the whole.
-
-    `task_embedding` (only the task-conditioned network has one) is the part of the decoder that Table 1 lists as
-    "TC module", and is not counted in `decoder`.
-    """
+    """Count parameters by kind, and those that the network lists apart; all of them add up to the whole."""
     counts: dict[str, int] = {}
     for kind, _, module in model.parts():
         counts[kind] = counts.get(kind, 0) + _count(module)
-    if isinstance(model, TCNet):
-        counts["task_embedding"] = _count(model.decoder.embedding)
-        counts["decoder"] -= counts["task_embedding"]
+    for name, (kind, module) in model.listed_apart().items():
+        counts[name] = _count(module)
+        counts[kind] -= counts[name]
     return counts
 
 
@@ -72,16 +66,15 @@ def table1_operations(model: DenseNet, size: tuple[int, int], tasks: Iterable[st
 
     1 per multiply–accumulate of a layer (convolution, linear), none for the two products inside attention; 11 per
     interpolated value, 2 per normalised one, 4 if the norm has scale and shift of its own, 3 per value of a softmax.
-    So does the thop package, which looks at layers; which counter the paper used is not said. MD and TC are counted as
-    the public code lays them out: the last doubling before the last convolution, and in TC all outputs of that,
-    whatever the task.
+    So does the thop package, which looks at layers; which counter the paper used is not said. Networks are counted as
+    the public code lays them out (`further_table1_operations`).
 
-    The table's total of MD is one pass for all tasks; of TC it is as many single-task passes as there are tasks.
+    The table's total is one pass for all tasks; where these share a decoder, a pass for each.
     """
     asked = model.tasks if tasks is None else tuple(tasks)
     with _Table1Counter() as counter, torch.no_grad():
         _without_storage(model)(torch.empty(1, 3, *size, device="meta"), asked)
-    return counter.total + sum(_rearranged(model, size, task) for task in asked)
+    return counter.total + sum(model.further_table1_operations(task, size) for task in asked)
 
 
 class _Table1Counter(TorchDispatchMode):
@@ -108,22 +101,9 @@ def _operations(name: Any, args: tuple, made: Any) -> int:
         return 11 * made.numel()
     if name in (aten.native_batch_norm, aten.native_group_norm, aten.native_layer_norm):
         weight = args[2 if name is aten.native_layer_norm else 1]
-        # TC computes scale and shift from the task: they are no parameters of the norm
+        # a scale and shift that are computed from the task are no parameters of the norm
         return (4 if isinstance(weight, nn.Parameter) else 2) * made.numel()
     return 3 * made.numel() if name is aten._softmax else 0
-
-
-def _rearranged(model: DenseNet, size: tuple[int, int], task: str) -> int:
-    """What the public MD and TC networks compute more than ours, which come to the same outputs."""
-    if isinstance(model, MDNet):
-        last, outputs = model.heads[task], model.heads[task].out_channels
-    elif isinstance(model, TCNet):
-        last, outputs = model.decoder.last, model.outputs[task]  # channels are averaged before, not after
-    else:
-        return 0
-    pixels, stride = size[0] * size[1], model.encoder.strides[0] // 2  # of the map that the last convolution sees
-    filters = last.in_channels * (pixels * last.out_channels - pixels // stride**2 * outputs)
-    return filters + (11 * pixels * (last.in_channels - outputs) if stride > 1 else 0)
 
 
 def _count(module: nn.Module) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ._unet import UDecoder, instance_norm, outputs_at
+from ._unet import UDecoder, instance_norm, outputs_at, rearranged_operations
 from .backbones import Encoder
 from .net import PerTaskNet
 
@@ -32,3 +32,6 @@ class MDNet(PerTaskNet):
 
     def decode(self, maps: list[Tensor], task: str, size: tuple[int, int]) -> Tensor:
         return outputs_at(self.heads[task](self.decoders[task](maps)), task, size)
+
+    def further_table1_operations(self, task: str, size: tuple[int, int]) -> int:
+        return rearranged_operations(self.encoder, self.heads[task], self.heads[task].out_channels, size)

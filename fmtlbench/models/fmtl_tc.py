@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ._unet import UDecoder, instance_norm, outputs_at
+from ._unet import UDecoder, instance_norm, outputs_at, rearranged_operations
 from .backbones import Encoder
 from .net import DenseNet, Part
 
@@ -102,6 +102,14 @@ class TCNet(DenseNet):
 
     def parts(self) -> list[Part]:
         return [("encoder", None, self.encoder), ("decoder", None, self.decoder)]
+
+    def listed_apart(self) -> dict[str, tuple[str, nn.Module]]:
+        """The embedding is what Table 1 lists as "TC module"."""
+        return {"task_embedding": ("decoder", self.decoder.embedding)}
+
+    def further_table1_operations(self, task: str, size: tuple[int, int]) -> int:
+        # Channels are averaged before the last convolution here, not after it.
+        return rearranged_operations(self.encoder, self.decoder.last, self.outputs[task], size)
 
 
 def task_codes(tasks: int) -> Tensor:

@@ -32,6 +32,14 @@ class DenseNet(nn.Module):
         """What travels as a whole, in the order of the parameters: (kind, task or None, module)."""
         raise NotImplementedError
 
+    def listed_apart(self) -> dict[str, tuple[str, nn.Module]]:
+        """Return modules whose parameters are counted on their own: name → (kind of the part they lie in, module)."""
+        return {}
+
+    def further_table1_operations(self, task: str, size: tuple[int, int]) -> int:
+        """Return what FMTL-Bench's Table 1 counts for a task beyond what this network computes; complexity.py sums."""
+        return 0
+
     def forward(self, image: Tensor, tasks: Iterable[str] | None = None) -> dict[str, Tensor]:
         """Raw outputs by task (all of the client's by default), at the image's size."""
         height, width = image.shape[-2:]

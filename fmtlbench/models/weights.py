@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import FmtlbenchError, UsageError
 from ..files import sha256_file
+from ..networks import network_of
 from .catalog import BACKBONES
 from .weights_file import check_path, read_tensors
 from .weights_hub import fetch
@@ -104,12 +105,11 @@ def check_weights(model: ModelConfig, size: tuple[int, int]) -> list[str]:
         What had to be adapted, as notes for the user.
     """
     from .backbones import Encoder
-    from .build import MAPS
 
     start = starting_point(model)
     if not start:
         return []
-    return Encoder(model.backbone, size, start, model.drop_path, MAPS[model.architecture]).adapted
+    return Encoder(model.backbone, size, start, model.drop_path, network_of(model).maps).adapted
 
 
 def load_pretrained(encoder: Encoder, backbone: str, pretrained: bool | str, options: dict[str, Any]) -> None:

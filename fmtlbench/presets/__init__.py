@@ -25,6 +25,6 @@ def read_preset(name: str) -> tuple[dict, dict[str, str]]:
 
 
 @cache
-def preset_options(name: str) -> dict[str, dict[str, Any]]:
-    """Method → the options that a preset gives it in place of the method's own defaults."""
-    return read_preset(name)[0].get("algorithms") or {}
+def preset_options(name: str, section: str = "algorithms") -> dict[str, dict[str, Any]]:
+    """Return the options that a preset gives in place of the defaults, by method (or network: `architectures`)."""
+    return read_preset(name)[0].get(section) or {}

@@ -89,7 +89,8 @@ def test_list_is_complete_and_machine_readable(cli):
     code, out, err = cli("list", "--json")
     assert (code, err) == (0, "")
     listing = json.loads(out)
-    assert list(listing) == ["algorithms", "scenarios", "presets", "metrics", "datasets", "listeners"]
+    kinds = ["algorithms", "scenarios", "presets", "architectures", "metrics", "datasets", "listeners"]
+    assert list(listing) == kinds
     names = {kind: {record["name"] for record in records} for kind, records in listing.items()}
     assert names["algorithms"] >= {"local", "fedavg", "fedhca2"} and names["scenarios"] >= {"st_mt_1", "st_mt_2"}
     assert names["presets"] >= {"nano", "paper"} and names["datasets"] >= {"synth-nyud", "synth-pascal"}

@@ -166,7 +166,8 @@ def test_the_network_of_fmtl_bench_is_its_scripts_choice(bring):
     assert ran(report).model.architecture == "md"
     assert any("--set model.architecture=tc" in line for line in report["remark"])
     _, report, _, _ = bring({**BENCH, "Mode": "tc"}, "--force")
-    assert (ran(report).model.architecture, ran(report).train.tc) == ("tc", "sequential")
+    model = ran(report).model
+    assert (model.architecture, model.options) == ("tc", {"task_steps": "sequential"})
     assert not any("model.architecture=tc" in line for line in report["remark"])
     _, report, _, _ = bring({**BENCH, "Mode": "dtc"}, "--force")
     assert any("Mode: 'dtc' conditions the network otherwise" in line for line in report["not mapped"])

@@ -11,7 +11,7 @@ import threading
 import time
 
 import pytest
-from tiny import THREE, TINY
+from tiny import THREE, TINY, TOY
 
 import fmtlbench
 from fmtlbench import api
@@ -205,6 +205,13 @@ def test_a_killed_driver_leaves_a_run_that_goes_on(whole, scenario, tmp_path):
     serial = fmtlbench.run(STATE, scenario, out=tmp_path / "whole", rounds=4, **SMALL)
     assert not resumed.reused and resumed.summary == serial.summary
     assert (resumed.folder / "metrics.jsonl").read_bytes() == (serial.folder / "metrics.jsonl").read_bytes()
+
+
+def test_a_network_of_a_file_is_built_on_every_machine(whole, both, tmp_path):
+    file = tmp_path / "toy.py"
+    file.write_text(TOY)
+    (serial, on_ray), (_, result) = both(PLAIN, **{"model.architecture": str(file)})
+    assert serial == on_ray and result.summary["setting_text"]["architecture"] == "toy"
 
 
 def test_a_method_that_machines_do_not_have_is_one_line(whole, scenario, tmp_path, monkeypatch):

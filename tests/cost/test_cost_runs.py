@@ -100,7 +100,7 @@ def test_tc_counts_its_steps_one_by_one_and_joint(scenario_file):
         "model.architecture": "tc",
         "model.backbone": "swin_nano",
         "model.pretrained": False,
-        "train.tc": "sequential",
+        "model.options.task_steps": "sequential",
         "data.size": {"pascal": [32, 64], "nyud": [32, 64]},
     }
     config = resolve("local", scenario_file, overrides=options)

@@ -96,7 +96,7 @@ ANSWERS = [
     ("shared(self, index)", "return ('encoder', 'encoder')", "mine.shared returned"),
     ("shared(self, index)", "return None", "mine.shared returned None"),
     ("shared(self, index)", "return (['encoder'],)", "mine.shared returned (['encoder'],)"),
-    ("shared(self, index)", "sys.exit(3)", "mine.shared failed: sys.exit(3) is not for a method"),
+    ("shared(self, index)", "sys.exit(3)", "mine.shared failed: sys.exit(3) is not for a hook"),
     (
         "aggregate(self, rnd)",
         "return None",
@@ -116,7 +116,7 @@ ANSWERS = [
     ),
     ("aggregate(self, rnd)", "return rnd.decoder.after", "mine.aggregate failed: AttributeError: 'NoneType'"),
     ("aggregate(self, rnd)", "raise RuntimeError('a\\nb')", "mine.aggregate failed: RuntimeError: a b ("),
-    ("aggregate(self, rnd)", "raise SystemExit", "mine.aggregate failed: sys.exit() is not for a method"),
+    ("aggregate(self, rnd)", "raise SystemExit", "mine.aggregate failed: sys.exit() is not for a hook"),
     ("local_objective(self, local)", "return 0.5", "mine.local_objective returned a float for 'the objective'"),
     ("local_objective(self, local)", "return torch.ones(3)", "returned (3,) for 'the objective', expected a tensor of"),
     (
@@ -124,7 +124,7 @@ ANSWERS = [
         "return torch.tensor(float('nan'))",
         "mine.local_objective returned nan, expected a finite number (client nyud-depth-1, round 1)",
     ),
-    ("local_objective(self, local)", "exit(1)", "failed: sys.exit(1) is not for a method"),
+    ("local_objective(self, local)", "exit(1)", "failed: sys.exit(1) is not for a hook"),
     ("local_objective(self, local)", "return local.nothing", "'Client' object has no attribute 'nothing'"),
     ("diagnostics(self)", "return [1]", "mine.diagnostics returned a list, expected a dict of plain values (round 1)"),
     ("diagnostics(self)", "return {'x': float('nan')}", "returned what JSON cannot hold"),
@@ -159,7 +159,7 @@ ANSWERS = [
         "state_dict returned a tensor (torch.sparse_coo",
     ),
     ("__init__(self, params, parties)", "raise OSError('no')", "mine.__init__ failed: OSError: no"),
-    ("__init__(self, params, parties)", "sys.exit('bye')", "mine.__init__ failed: sys.exit(bye) is not for a method"),
+    ("__init__(self, params, parties)", "sys.exit('bye')", "mine.__init__ failed: sys.exit(bye) is not for a hook"),
 ]
 
 
@@ -231,7 +231,7 @@ def test_on_the_command_line_it_is_one_line_and_the_rounds_before_are_kept(mine,
     assert main([*command, "--out", str(tmp_path / "runs")]) == 1
     out, err = capsys.readouterr()
     assert out == "" and "Traceback" not in err
-    assert err.splitlines()[-1].startswith("fmtlbench: mine.diagnostics failed: sys.exit(0) is not for a method (")
+    assert err.splitlines()[-1].startswith("fmtlbench: mine.diagnostics failed: sys.exit(0) is not for a hook (")
     assert err.splitlines()[-1].endswith("(round 2)")
     (rows,) = (tmp_path / "runs").rglob("metrics.jsonl")
     assert len(rows.read_text().splitlines()) == 1

@@ -24,7 +24,7 @@ NETWORKS = {
     "fedhca2": {"model.architecture": "fedhca2", "model.backbone": "resnet_nano"},
     "md": {"model.architecture": "md", "model.backbone": "resnet_nano"},
     "md-swin": {"model.architecture": "md", "model.backbone": "swin_nano"},
-    "tc": {"model.architecture": "tc", "model.backbone": "resnet_nano", "train.tc": "sequential"},
+    "tc": {"model.architecture": "tc", "model.backbone": "resnet_nano", "model.options.task_steps": "sequential"},
     "tc-swin": {"model.architecture": "tc", "model.backbone": "swin_nano"},
     "matfl": {"model.architecture": "matfl", "model.backbone": "resnet_nano", "model.saliency": "one_logit"},
 }
@@ -118,7 +118,7 @@ def test_tasks_one_after_the_other_or_all_at_once(scenario, monkeypatch):
     path, same = scenario(TWINS), {**NETWORKS["tc"], "train.batch_size": 4, "train.local_epochs.nyud": 1}
     steps = {}
     for how in ("joint", "sequential", "public"):
-        fed = federation("local", path, **{**same, "train.tc": how})
+        fed = federation("local", path, **{**same, "model.options.task_steps": how})
         steps[how] = gradients_by_step(fed, monkeypatch)
     batches = len(steps["joint"])
     assert batches and len(steps["sequential"]) == len(steps["public"]) == 2 * batches
@@ -136,11 +136,12 @@ def test_losses_of_tasks_learned_one_by_one_are_reported_each(scenario):
     assert set(losses) == {"depth", "edge"} and all(value > 0 for value in losses.values())
 
 
-def test_how_tc_learns_is_refused_for_other_networks(scenario_file):
-    with pytest.raises(UsageError, match=r"--set train.tc=sequential.*model.architecture=tc"):
-        resolve("local", scenario_file, overrides={"train.tc": "sequential"})
-    with pytest.raises(UsageError, match="fp16"):
-        resolve("local", scenario_file, overrides={**NETWORKS["tc"], "train.tc": "public", "train.amp": "fp16"})
+def test_how_tc_learns_is_no_option_of_other_networks_and_not_for_every_precision(scenario_file):
+    with pytest.raises(UsageError, match=r"--set model.options.task_steps=sequential: .*unknown key 'task_steps'"):
+        resolve("local", scenario_file, overrides={"model.options.task_steps": "sequential"})
+    with pytest.raises(UsageError, match=r"model.architecture: tc: .*fp16.*bf16"):
+        public = {**NETWORKS["tc"], "model.options.task_steps": "public"}
+        resolve("local", scenario_file, overrides={**public, "train.amp": "fp16"})
 
 
 def test_dilated_maps_need_a_resnet(tiny_run):
@@ -226,7 +227,9 @@ def test_the_papers_presets_resolve_on_their_scenarios(method, name, preset):
     config = resolve(method, name, preset=preset)
     assert config.data.source == "real" and config.model.pretrained
     if preset == "fmtl-bench":
-        assert (config.federation.exchange, config.train.tc) == ("models", "sequential")
+        assert config.federation.exchange == "models" and config.model.options == {}
+        task_conditioned = resolve(method, name, preset=preset, overrides={"model.architecture": "tc"})
+        assert task_conditioned.model.options == {"task_steps": "sequential"}
 
 
 def test_setting_is_the_config_without_method_and_seed(scenario_file):

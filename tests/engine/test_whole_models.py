@@ -23,7 +23,7 @@ WHOLE = {
 EXCHANGES = ("models", "decoders")
 NETWORKS = {
     "md": {"model.architecture": "md"},
-    "tc": {"model.architecture": "tc", "train.tc": "sequential"},
+    "tc": {"model.architecture": "tc", "model.options.task_steps": "sequential"},
     "matfl": {"model.architecture": "matfl", "train.optimizer_state": "fresh"},
 }
 ALIKE = """\

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from fmtlbench.architectures import ARCHITECTURES
 from fmtlbench.models.backbones import Encoder
-from fmtlbench.models.fedhca2 import MultiDecoderNet
-from fmtlbench.models.fmtl_md import MDNet
-from fmtlbench.models.fmtl_tc import TCNet
-from fmtlbench.models.matfl import MaTFLNet
 from fmtlbench.models.net import DenseNet
 
 NYUD = {"semseg": 40, "normals": 3, "edge": 1, "depth": 1}
@@ -21,13 +18,10 @@ PAIRS = [
 ]  # fmt: skip
 
 
-def network(architecture: str, backbone: str, size=(64, 64), outputs=SMALL, all_tasks=None) -> DenseNet:
+def network(architecture: str, backbone: str, size=(64, 64), outputs=SMALL) -> DenseNet:
     torch.manual_seed(0)
-    maps = {"fedhca2": "pyramid", "md": "all", "tc": "all", "matfl": "dilated"}[architecture]
-    encoder = Encoder(backbone, size, maps=maps)
-    if architecture == "tc":
-        return TCNet(encoder, outputs, all_tasks or tuple(outputs), max(outputs.values()))
-    return {"fedhca2": MultiDecoderNet, "md": MDNet, "matfl": MaTFLNet}[architecture](encoder, outputs)
+    chosen = ARCHITECTURES[architecture]
+    return chosen(chosen.Params()).build(Encoder(backbone, size, maps=chosen.maps), outputs, outputs)
 
 
 def shapes_only(architecture: str, backbone: str, size=(448, 576), outputs=NYUD) -> DenseNet:

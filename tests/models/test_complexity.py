@@ -11,6 +11,7 @@ import torch
 from nets import NYUD, network, shapes_only
 
 from fmtlbench.models.complexity import flops, parameters, step_flops, table1_operations
+from fmtlbench.models.net import DenseNet
 
 SIZE = (448, 576)
 
@@ -124,13 +125,11 @@ def test_what_table_1_adds_is_interpolation_and_norms(architecture):
         assert table1_operations(model, SIZE, ("semseg",)) == total + 4 * in_encoder
 
 
-class OneOfEach(torch.nn.Module):
+class OneOfEach(DenseNet):
     """A layer of every kind that has a rule, and products that have none."""
 
-    tasks = ("edge",)
-
     def __init__(self):
-        super().__init__()
+        super().__init__(torch.nn.Identity(), ("edge",))
         self.grow = torch.nn.ConvTranspose2d(3, 4, 2, stride=2)
         self.shrink = torch.nn.Conv2d(4, 8, 3, stride=2, padding=1, groups=2)
         self.plain, self.scaled = torch.nn.InstanceNorm2d(8), torch.nn.LayerNorm(16)

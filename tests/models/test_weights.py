@@ -17,6 +17,7 @@ import timm
 import torch
 from safetensors.torch import load_file, save_file
 
+from fmtlbench.architectures import ARCHITECTURES
 from fmtlbench.config import ModelConfig
 from fmtlbench.datasets.synth import VERSION as DATA_VERSION
 from fmtlbench.errors import FmtlbenchError, UsageError
@@ -24,7 +25,7 @@ from fmtlbench.files import sha256_file
 from fmtlbench.models import weights, weights_hub, weights_shipped
 from fmtlbench.models.backbones import Encoder
 from fmtlbench.models.build import build_model
-from fmtlbench.models.catalog import BACKBONES, MAPS
+from fmtlbench.models.catalog import BACKBONES
 from fmtlbench.models.weights import WeightsError, check_weights, resolved, weights_identity
 from fmtlbench.pretrain import Plan, pretrain
 from fmtlbench.resolving import resolve
@@ -341,7 +342,12 @@ def test_proxies_and_the_hubs_own_switch_are_respected(monkeypatch):
 # -- the package's own -----------------------------------------------------------------------------------------------
 
 SHIPPED = [name for name, spec in BACKBONES.items() if spec.shipped]
-NETWORKS = [(backbone, arch) for backbone in SHIPPED for arch, maps in MAPS.items() if maps in BACKBONES[backbone].maps]
+NETWORKS = [
+    (backbone, name)
+    for backbone in SHIPPED
+    for name, architecture in ARCHITECTURES.items()
+    if architecture.maps in BACKBONES[backbone].maps
+]
 
 
 def shipped(backbone: str) -> tuple[dict, dict[str, torch.Tensor]]:

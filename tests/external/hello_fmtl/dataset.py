@@ -1,5 +1,7 @@
 """Stripes: images that are made, not read, with two labels."""
 
+from typing import ClassVar
+
 import numpy as np
 
 from fmtlbench.datasets import DATASETS, Dataset
@@ -10,7 +12,7 @@ class Stripes(Dataset):
     title = "Stripes"
     description = "stripes of three colours and how bright they are"
     tasks = ("semseg", "brightness")
-    class_names = {"semseg": ("dark", "middle", "light")}
+    class_names: ClassVar = {"semseg": ("dark", "middle", "light")}
 
     def list_images(self):
         return [f"{self.split}-{number}" for number in range(12 if self.split == "train" else 4)]

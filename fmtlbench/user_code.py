@@ -1,0 +1,68 @@
+"""Code that a user gives as a file: what identifies it, and whether its class is what it should be."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .errors import UsageError
+from .files import sha256_file
+from .names import check_name
+from .registry import Registry
+
+
+@dataclass(frozen=True)
+class UserCode:
+    """A user's file. All is empty for what comes with the package or is installed."""
+
+    source: str | None = None  # sha256 of the file
+    # Path from the file's folder → sha256, of the modules beside it that it imports.
+    helpers: dict[str, str] = field(default_factory=dict)
+    file: str | None = None  # where it lies, which decides no number
+
+    def is_missing(self) -> bool:
+        """Return whether there is no file any more where it should be."""
+        return self.file is not None and not Path(self.file).is_file()
+
+    def is_unchanged(self) -> bool:
+        """Return whether file and helpers have the content that they had."""
+        if self.file is None:
+            return True
+        path = Path(self.file).resolve()
+        expected = {path: self.source} | {path.parent / name: sha256 for name, sha256 in self.helpers.items()}
+        return all(file.is_file() and sha256_file(file) == sha256 for file, sha256 in expected.items())
+
+
+def read_user_code(registry: Registry, name: str) -> UserCode:
+    """Identify what `registry` has just resolved `name` to."""
+    if not name.endswith(".py"):
+        return UserCode()
+    folder = Path(name).resolve().parent
+    helpers = {file.relative_to(folder).as_posix(): sha256_file(file) for file in registry.helper_files()}
+    return UserCode(sha256_file(Path(name)), helpers, name)
+
+
+def check_class(found: Any, base: type, kind: str, texts: tuple[str, ...], where: str) -> type:
+    """Return a class that a registry gave, if it is one of `base` with `texts` of its own and a dataclass of options.
+
+    Args:
+        found: What was registered.
+        base: The class that it must be derived from.
+        kind: Of what, for messages: "method".
+        texts: Attributes that label its rows, which its parent's must not do.
+        where: The flag, or the file and line, that it was asked for in.
+    """
+    if not (isinstance(found, type) and issubclass(found, base)):
+        public = f"{base.__module__.partition('._')[0]}.{base.__name__}"
+        raise UsageError(f"{where}: {found.__qualname__} is not a subclass of {public}")
+    check_name(found.name, kind, f"{where}: {found.__qualname__}.name")  # it may have been changed after registering
+    for name in texts:
+        if name not in vars(found):
+            raise UsageError(f'{where}: {found.__qualname__} has no {name} of its own; add {name} = "…" to the class')
+        if not isinstance(getattr(found, name), str):
+            raise UsageError(f"{where}: {found.__qualname__}.{name}: expected text, got {getattr(found, name)!r:.80}")
+    if not dataclasses.is_dataclass(found.Params):
+        raise UsageError(f"{where}: {found.__qualname__}.Params is not a dataclass; add @dataclass(frozen=True)")
+    return found

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ._base import METRICS, Metric, MetricError, as_tensor, binary_label, option, require, same_shape, within
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future, ProcessPoolExecutor
+
     import numpy as np
     import torch
 
@@ -62,8 +64,8 @@ class OdsF(Metric):
         option("odsF", "gt", gt, ("seism", "plain", "labelmap"))
         super().__init__(max_dist=max_dist, nms=bool(nms), gt=gt, thresholds=thresholds)
         self.jobs = jobs
-        self._pool = None
-        self._running: deque = deque()
+        self._pool: ProcessPoolExecutor | None = None
+        self._running: deque[Future[Counts]] = deque()
 
     def update(self, prediction: Any, target: Any) -> None:
         """Add edge probabilities [B, H, W] in [0, 1] and labels {0, 1, 255} (or segments, for gt="labelmap")."""
@@ -80,9 +82,8 @@ class OdsF(Metric):
         else:
             label, known = binary_label(target)
             require(probable, (known, "odsF target", target, "0, 1 or 255 (ignore)"))
-            label = label.byte().cpu().numpy()
-            labels, ignored = label & 1, label == 2
-            ignored = ignored if ignored.any() else None
+            codes = label.byte().cpu().numpy()
+            labels, ignored = codes & 1, codes == 2 if (codes == 2).any() else None
         strength = (prediction.float() * 255).byte().cpu().numpy()  # truncates, as the public route does
         for i in range(len(strength)):
             self._image(strength[i], labels[i], None if ignored is None else ignored[i])
@@ -136,7 +137,7 @@ class OdsF(Metric):
             self._pool.shutdown()
             self._pool = None
 
-    def __getstate__(self) -> dict:
+    def __getstate__(self) -> dict[str, Any]:
         self._settle()
         return {**self.__dict__, "_pool": None}
 
@@ -147,7 +148,7 @@ class OdsF(Metric):
         from .edges.curve import precision_recall
 
         n = self.options["thresholds"]
-        sums = self.state() or {"matched": np.zeros(n, int), "predicted": np.zeros(n, int), "actual": 0}
+        sums = self.state() or {"matched": np.zeros(n, int), "predicted": np.zeros(n, int), "actual": np.zeros((), int)}
         precision, recall, f = precision_recall(sums["matched"], sums["predicted"], sums["matched"], sums["actual"])
         return {"threshold": np.arange(1, n + 1) / (n + 1), "precision": precision, "recall": recall, "F": f}
 
@@ -169,7 +170,7 @@ class OdsF(Metric):
         return 100 * float(curve["F"][best]), extras
 
 
-def _pool(jobs: int) -> Any:
+def _pool(jobs: int) -> ProcessPoolExecutor:
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 

@@ -19,7 +19,7 @@ from fmtlbench import pretrain as module
 from fmtlbench.cli import main
 from fmtlbench.config import ModelConfig
 from fmtlbench.data.synth.labels import presence
-from fmtlbench.engine.watch import DivergedError
+from fmtlbench.engine.epoch_watch import DivergedError
 from fmtlbench.errors import FmtlbenchError, UsageError
 from fmtlbench.files import sha256_file
 from fmtlbench.listeners import Listener

@@ -1,4 +1,4 @@
-"""Mixed precision: the types by name, and a look whether a CPU survives them.
+"""Mixed precision: the types by name, and a check that a CPU survives them.
 
 On some (mostly virtual) CPUs torch picks half-precision matrix instructions that the machine then refuses, which
 ends the process without a word. A child process finds out first.

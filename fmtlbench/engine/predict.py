@@ -20,7 +20,7 @@ from ..predictions.write import ABOUT, replaced_folder, write_prediction
 from ..runs.folder import DamagedRun, NewerFormat, RunFolder, read_record, stamped
 from ..runs.records import Predictions
 from ..setting import is_below
-from .stored import StoredRun, seen
+from .stored_run import StoredRun, seen
 
 
 def predict_run(folder: Path, data_root: Path | None, device: torch.device, progress: Listener) -> list[Path]:

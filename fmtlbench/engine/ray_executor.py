@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from ..cost.energy import EnergyChoice
@@ -30,9 +31,11 @@ from .client_memory import client_memory
 from .executor import OnStep, Recall
 from .factory import ClientFactory, make_algorithm
 from .messages import ClientFacts, Install, Load, Message, Reply, Train, TrainReport
+from .packing import count_bytes, pack, unpack
 from .ray_worker import Failure, Home, Worker
-from .wire import count_bytes, pack, unpack
 
+# What was put into the object store, by address and size: its reference, and the array, so that it stays there.
+Shelf = dict[tuple[int, int], tuple[Any, np.ndarray]]
 PROCESS_BYTES = 600e6  # Python, torch and a batch
 
 
@@ -42,9 +45,7 @@ class Place:
 
     actor: Any
     members: list[int]
-    seen: dict[Path, bool] = field(
-        default_factory=dict
-    )  # folders that were tried: whether it reads what we write there
+    seen: dict[Path, bool] = field(default_factory=dict)  # folders that were tried: does it read what we write there?
     use: ProcessUse | None = None  # what it told last
 
 
@@ -110,7 +111,7 @@ class RayExecutor:
         return party.samples * self.factory.config.train.local_epochs[party.dataset] * (1 + len(party.tasks))
 
     def _room(self, count: int) -> int:
-        """How many processes there shall be: as many as were asked for, or as many as the cluster has room for."""
+        """Return how many processes there shall be: as many as were asked for, or as the cluster has room for."""
         there = self.ray.cluster_resources()
         fits = there.get("CPU", 0) / self.options.cpus_per_client
         wanted = f"{self.options.cpus_per_client:g} CPUs"
@@ -128,11 +129,13 @@ class RayExecutor:
 
     def _new_place(self, members: list[int]) -> Place:
         """Ask for a process; it need not be there yet."""
-        options = {
-            "num_cpus": self.options.cpus_per_client, "max_restarts": 0, "max_task_retries": 0,
+        options: dict[str, Any] = {
+            "num_cpus": self.options.cpus_per_client,
             "num_gpus": self.options.gpus_per_client if self.factory.device == "cuda" else 0,
             "memory": self._memory(members),
-        }  # fmt: skip
+            "max_restarts": 0,
+            "max_task_retries": 0,
+        }
         # A cluster that was there before has an environment of its own.
         if chosen := {name: os.environ[name] for name in KERNEL_CHOICES if name in os.environ}:
             options["runtime_env"] = {"env_vars": chosen}
@@ -140,7 +143,7 @@ class RayExecutor:
         return Place(actor, list(members))
 
     def _memory(self, members: list[int]) -> int:
-        """The memory that Ray shall find for a process: parked clients do not add up."""
+        """Return the memory that Ray shall find for a process: parked clients do not add up."""
         if self.options.memory_gb is not None:
             return int(self.options.memory_gb * 1e9)
         needs = [self.needs[index] for index in members] or [0]
@@ -173,14 +176,14 @@ class RayExecutor:
         """Make a client and lead it to where it was."""
         self.facts[index] = self._check(self._get(place.actor.make.remote(index)))
         past = self._pasts[index]
-        recalled = [self._recall(index)] if past.settled else []
-        for message in (*recalled, *past.messages):
+        recalled = self._recall(index) if past.settled else None
+        for message in (*([] if recalled is None else [recalled]), *past.messages):
             self._check(self._get(self._send(place, index, message)))
 
     # -- messages ----------------------------------------------------------------------------------------------------
 
     def map(self, messages: Mapping[int, Message], on_step: OnStep | None = None) -> Iterator[tuple[int, Reply]]:
-        """All clients get their messages at once; replies come in order, whatever becomes of a process meanwhile."""
+        """Send all messages at once; yield replies in order, whatever becomes of a process meanwhile."""
         waiting = _Waiting(self, messages)
         for index, message in messages.items():
             reply, wall = waiting.reply(index)
@@ -198,11 +201,11 @@ class RayExecutor:
         """Return where a client lives."""
         return next(place for place in self.places if index in place.members)
 
-    def _send(self, place: Place, index: int, message: Message, shelf: dict | None = None) -> Any:
+    def _send(self, place: Place, index: int, message: Message, shelf: Shelf | None = None) -> Any:
         """Hand a message to a process; what lies on the `shelf` already is not put there again."""
         shelf = {} if shelf is None else shelf
 
-        def put(content: Any) -> Any:
+        def put(content: np.ndarray) -> Any:
             key = content.ctypes.data, content.nbytes
             if key not in shelf:
                 shelf[key] = self.ray.put(content), content  # kept, so that nothing else comes to lie at its address
@@ -320,13 +323,16 @@ class RayExecutor:
                 place.use = self._get(place.actor.use.remote())
         return [*self._gone, *(place.use for place in self.places if place.use is not None)]
 
-    def describe(self) -> dict[str, object]:
+    def describe(self) -> dict[str, Any]:
         """Say how many processes there are on how many machines."""
         nodes = [node for node in self.ray.nodes() if node["Alive"]]
         return {
-            "name": "ray", "ray": self.ray.__version__, "processes": len(self.places), "machines": len(nodes),
+            "name": "ray",
+            "ray": self.ray.__version__,
+            "processes": len(self.places),
+            "machines": len(nodes),
             "clients": [[self.parties[index].id for index in place.members] for place in self.places],
-        }  # fmt: skip
+        }
 
     def stop(self) -> None:
         """Let the clients go, and the cluster if it was started for them."""
@@ -346,7 +352,7 @@ class _Waiting:
 
     def __init__(self, executor: RayExecutor, messages: Mapping[int, Message]) -> None:
         self.executor, self.left = executor, dict(messages)
-        self.shelf: dict[tuple[int, int], Any] = {}  # what was put into the object store for these messages
+        self.shelf: Shelf = {}  # what was put into the object store for these messages
         self.began = time.perf_counter()
         self.arrived: dict[Any, float] = {}
         self.references: dict[int, Any] = {}

@@ -15,8 +15,8 @@ from safetensors import safe_open
 from torch import nn
 
 from fmtlbench import cli
-from fmtlbench.engine import compiled as module
-from fmtlbench.engine.compiled import check_compile, compiled, compiler_errors, many_graphs
+from fmtlbench.engine import torch_compile as module
+from fmtlbench.engine.torch_compile import check_compile, compiled, compiler_errors, many_graphs
 from fmtlbench.engine.track import Track
 from fmtlbench.errors import FmtlbenchError
 from fmtlbench.resolving import resolve

@@ -248,7 +248,7 @@ def test_one_local_epoch_of_fedrep_trains_everything_in_as_many_steps_as_others_
         half = len(steps) // 2
         assert steps == ["dh"] * half + ["e"] * (len(steps) - half) and half
         moved = fedrep.executor.clients[index].main.flat.vector != start[index]
-        assert all(moved[part.start : part.stop].any() for part in fedrep.executor.clients[index].main.flat.parts)
+        assert all(moved[part.start : part.stop].any() for part in fedrep.executor.clients[index].main.flat.segments)
 
 
 def test_more_head_epochs_than_local_epochs_are_refused(scenario_file):

@@ -12,8 +12,8 @@ import pytest
 from fmtlbench import cli, registry
 from fmtlbench.errors import UnknownNameError, UsageError
 from fmtlbench.listeners import LISTENERS, Listener, Listeners, find_listeners
-from fmtlbench.runs.find import located
-from fmtlbench.runs.layout import ROUNDS, SUMMARY
+from fmtlbench.runs.file_names import ROUNDS, SUMMARY
+from fmtlbench.runs.find import locate_runs
 
 OWN = '''\
 from fmtlbench.listeners import LISTENERS, Listener
@@ -210,7 +210,7 @@ def test_a_run_tells_its_listener_and_stays_as_it_is(tiny_run, own, tmp_path):
     assert first == f"fedavg from 0 to 2 in {told.folder.name}" and len(rounds) == 2 and end == "end"
     assert paid == f"paid {told.summary['bytes_up']}"
     assert not (plain.folder / "logs").exists()
-    assert [folder for folder, _ in located([tmp_path / "told"])[0]] == [told.folder]
+    assert [folder for folder, _ in locate_runs([tmp_path / "told"])[0]] == [told.folder]
     tiny_run("fedavg", rounds=2, out=tmp_path / "told", fresh=True)  # what was logged of the old run goes with it
     assert not (told.folder / "logs").exists()
 
@@ -242,7 +242,7 @@ def test_a_bench_hands_it_to_its_runs(own, tmp_path, scenario_file, tiny_flags):
         own,
     ]
     assert cli.main([*words, "--device", "cpu", "--format", "json", *tiny_flags]) == 0
-    (run,) = [folder for folder, _ in located([out])[0]]
+    (run,) = [folder for folder, _ in locate_runs([out])[0]]
     assert (run / "logs" / "diary.txt").read_text().endswith("end\n")
 
 

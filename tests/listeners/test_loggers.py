@@ -17,8 +17,8 @@ from interrupt import Stopped, after, stopped_and_whole
 from fmtlbench.engine.federation import Federation
 from fmtlbench.listeners import LISTENERS, Start
 from fmtlbench.listeners._rounds import scalars_of
+from fmtlbench.runs.file_names import ROUNDS, SUMMARY
 from fmtlbench.runs.folder import RunFolder
-from fmtlbench.runs.layout import ROUNDS, SUMMARY
 
 
 def curves(folder: Path) -> dict[str, list[tuple[int, float]]]:

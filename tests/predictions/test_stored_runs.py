@@ -18,7 +18,7 @@ from fmtlbench.data.batches import test_batches as batches_of
 from fmtlbench.data.transforms import test_transform as padded
 from fmtlbench.data.views import ClientData, View
 from fmtlbench.engine.predict import check_comparable, panel_rows, predict_run, save_predictions
-from fmtlbench.engine.stored import StoredRun, seen, stretch
+from fmtlbench.engine.stored_run import StoredRun, seen, stretch
 from fmtlbench.errors import FmtlbenchError, UsageError
 from fmtlbench.listeners import Listener
 from fmtlbench.predictions.write import ABOUT

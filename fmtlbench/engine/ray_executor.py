@@ -12,7 +12,7 @@ import dataclasses
 import os
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,10 @@ class Place:
     use: ProcessUse | None = None  # what it told last
 
 
+OnSend = Callable[[Place, int, Message], None]
+Connect = Callable[[str | None, float | None], contextlib.AbstractContextManager[Any]]
+
+
 @dataclass
 class Past:
     """How a client came to be what it is: from a checkpoint, or from nothing, by messages."""
@@ -71,8 +75,25 @@ class Told:
 class RayExecutor:
     """Clients spread over processes; those of one process take turns."""
 
-    def __init__(self, options: RayOptions, address: str | None, energy: EnergyChoice) -> None:
+    def __init__(
+        self,
+        options: RayOptions,
+        address: str | None,
+        energy: EnergyChoice,
+        connect: Connect = connected,
+        on_send: OnSend | None = None,
+    ) -> None:
+        """Hold no clients yet.
+
+        Args:
+            options: How the clients are spread.
+            address: The running cluster; None starts one for the run.
+            energy: Whether and how the processes measure their energy.
+            connect: Called with address and size of the object store; gives Ray, connected, for a `with` block.
+            on_send: Told (place, client, message) after a message was handed to a process.
+        """
         self.options, self.address, self.energy = options, address, energy
+        self.connect, self.on_send = connect, on_send
         self.places: list[Place] = []
         self.parties: list[Party] = []
         self.facts: dict[int, ClientFacts] = {}
@@ -87,7 +108,7 @@ class RayExecutor:
 
     def start(self, factory: ClientFactory, count: int) -> list[ClientFacts]:
         """Connect, spread the clients over as many processes as find a place, and make them."""
-        self.ray = self._open.enter_context(connected(self.address, self.options.object_store_gb))
+        self.ray = self._open.enter_context(self.connect(self.address, self.options.object_store_gb))
         self.factory = dataclasses.replace(factory, device="cuda" if factory.config.device == "cuda" else "cpu")
         data = factory.opened()
         self.parties = [*parties(factory.config, data), *newcomers(factory.config, data)]
@@ -197,6 +218,11 @@ class RayExecutor:
                     on_step(self.parties[index], Told(reply.report))
             yield index, dataclasses.replace(reply, wall=wall)
 
+    def whereabouts(self, place: Place) -> tuple[str, int]:
+        """Return the machine and the process number of a place; it answers after what it is at."""
+        node, process = self._get(place.actor.whereabouts.remote())
+        return node, process
+
     def place_of(self, index: int) -> Place:
         """Return where a client lives."""
         return next(place for place in self.places if index in place.members)
@@ -213,9 +239,12 @@ class RayExecutor:
             return shelf[key][0]
 
         try:
-            return place.actor.answer.remote(index, pack(message, put))
+            reference = place.actor.answer.remote(index, pack(message, put))
         except self.ray.exceptions.ObjectStoreFullError as error:
             raise self._store_is_full(error) from None
+        if self.on_send is not None:
+            self.on_send(place, index, message)
+        return reference
 
     def _get(self, reference: Any) -> Any:
         """Take an answer.

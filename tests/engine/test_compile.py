@@ -111,11 +111,11 @@ def test_a_compiled_run_resumes_predicts_and_keeps_its_names(tiny_run, scenario,
     small = {"scenario": scenario(ALONE), "rounds": 2, "model.backbone": "resnet_nano"}
     eager = tiny_run("local", **small)
 
-    def run(out):
+    def run(**given):
         torch._dynamo.reset()  # as in a new process
-        return tiny_run("local", out=out, **small, **COMPILED)
+        return tiny_run("local", **small, **COMPILED, **given)
 
-    resumed, whole = stopped_and_whole(run, monkeypatch, tmp_path, rounds_done=1)
+    resumed, whole = stopped_and_whole(run, tmp_path, rounds_done=1)
     assert whole.folder.name != eager.folder.name and whole.summary["setting_text"]["train.compile"] is True
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] >= 1
     assert names_in(whole.folder) == names_in(eager.folder) != {}

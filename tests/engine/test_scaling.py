@@ -132,13 +132,13 @@ def test_a_run_with_parked_clients_has_the_same_bytes(tiny_run, tmp_path, algo):
     assert plain.summary == parked.summary and plain.folder.name == parked.folder.name
 
 
-def test_a_resumed_run_with_parked_clients_has_the_same_bytes(tiny_run, tmp_path, monkeypatch):
+def test_a_resumed_run_with_parked_clients_has_the_same_bytes(tiny_run, tmp_path):
     from interrupt import stopped_and_whole
 
-    def run(out):
-        return tiny_run("fedhca2", out=out, **{"federation.park": "disk"})
+    def run(**given):
+        return tiny_run("fedhca2", **given, **{"federation.park": "disk"})
 
-    resumed, whole = stopped_and_whole(run, monkeypatch, tmp_path)
+    resumed, whole = stopped_and_whole(run, tmp_path)
     assert (resumed.folder / "metrics.jsonl").read_bytes() == (whole.folder / "metrics.jsonl").read_bytes()
 
 

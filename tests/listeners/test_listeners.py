@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from fmtlbench import cli, registry
+from fmtlbench import cli
 from fmtlbench.errors import UnknownNameError, UsageError
 from fmtlbench.listeners import LISTENERS, Listener, Listeners, find_listeners
 from fmtlbench.runs.file_names import ROUNDS, SUMMARY
@@ -95,17 +97,22 @@ def test_the_built_in_ones():
     assert all(issubclass(kind, Listener) and kind.name == name for name, kind in LISTENERS.items())
 
 
-def test_an_entry_point_joins(monkeypatch):
-    class Point:
-        name, value = "mine", "somewhere:Mine"
-
-        def load(self):
-            LISTENERS.register("mine")(type("Mine", (Listener,), {}))
-
-    monkeypatch.setattr(registry, "entry_points", lambda group: [Point()] if group == "fmtlbench.listeners" else [])
-    monkeypatch.setattr(LISTENERS, "_items", dict(LISTENERS._items))
-    monkeypatch.setattr(LISTENERS, "_loaded", False)
-    assert [kind.name for kind in find_listeners(["mine", "bars"])] == ["mine", "bars"]
+def test_an_entry_point_joins(tmp_path):
+    """An installed package, as far as Python can tell: its code and its metadata lie on the path."""
+    package = tmp_path / "mine-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text("[fmtlbench.listeners]\ndiary = diary:Diary\n")
+    (tmp_path / "diary.py").write_text(OWN)
+    code = "from fmtlbench.listeners import find_listeners; print([k.name for k in find_listeners(['diary', 'bars'])])"
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout.strip() == "['diary', 'bars']"
 
 
 @pytest.mark.parametrize(

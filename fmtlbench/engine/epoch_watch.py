@@ -19,7 +19,7 @@ class EpochWatch:
     def __init__(
         self, client: str, round_index: int, steps: list[tuple[str, ...]], batches: int, device: torch.device
     ) -> None:
-        """`steps` are the tasks of each optimiser step on a batch; together they are all tasks."""
+        """Watch `batches` batches; `steps` are the tasks of each optimiser step on one, together all tasks."""
         self.client, self.round, self.steps = client, round_index, steps
         self.tasks = tuple(task for step in steps for task in step)
         self.columns = [slice(self.tasks.index(step[0]), self.tasks.index(step[-1]) + 1) for step in steps]

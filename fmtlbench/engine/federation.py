@@ -70,7 +70,7 @@ class Federation:
         self.waited: dict[int, float] = {}
         self.common: dict[str, torch.Tensor] = {}  # what a returning client is brought up to date with, [d] by kind
         self.behind: set[int] = set()
-        self._held = Held()
+        self._known = KnownRows()
 
     def __enter__(self) -> Federation:
         return self
@@ -131,7 +131,7 @@ class Federation:
         self.ledger = Ledger(self.algorithm.billed_copies())
         kinds, present = self.algorithm.shared(index), self.present(index)
         install = self._catch_up(present)
-        held = {kind: self._held.rows(kind, present) for kind in kinds}
+        held = {kind: self._known.rows(kind, present) for kind in kinds}
         unknown = tuple(kind for kind in kinds if held[kind] is None)
         before = {kind: self._room(kind, present) if rows is None else rows for kind, rows in held.items()}
         messages: dict[int, Message] = {i: Train(index, kinds, install.get(i), unknown) for i in present}
@@ -144,7 +144,7 @@ class Federation:
                     self._place(after[kind], kind, present, i, reply.rows[kind])
                     if kind in reply.start:
                         self._place(before[kind], kind, present, i, reply.start[kind])
-        self._held.forget(present)  # what they hold of a kind that did not travel is theirs now
+        self._known.forget(present)  # what they hold of a kind that did not travel is theirs now
         return Trained(index, kinds, present, before, after, reports)
 
     def _room(self, kind: str, clients: list[int]) -> torch.Tensor:
@@ -242,7 +242,7 @@ class Federation:
         for i, by_kind in sent.items():
             for kind, rows in by_kind.items():
                 self.ledger.book(self.parties[i].id, "down", kind, rows)
-                self._held.forget([i], [kind])
+                self._known.forget([i], [kind])
         return sent
 
     def _remember(self, new: dict[str, torch.Tensor], trained: Trained) -> None:
@@ -254,7 +254,7 @@ class Federation:
         if self.config.federation.statistics == "home":  # a client may not take statistics as they were sent
             for kind in trained.kinds:
                 installed = kind in new and self.algorithm.installs
-                self._held.keep(kind, trained.present, new[kind] if installed else trained.after[kind])
+                self._known.keep(kind, trained.present, new[kind] if installed else trained.after[kind])
 
     @torch.no_grad()
     def _welcome(self) -> None:
@@ -318,7 +318,7 @@ class Federation:
         server = to_device(checkpoint.read("server"), self.device)
         self.algorithm.load_state_dict(server["algorithm"])
         self.common, self.behind = server["common"], set(server["behind"])
-        self._held = Held()
+        self._known = KnownRows()
         self.settle(checkpoint)
         for party in self.parties:  # one by one, since a state may have to pass through here
             self._tell({party.index: self._recalled(checkpoint, party.index)})
@@ -344,7 +344,7 @@ def _state_name(index: int) -> str:
     return f"client-{index:03d}"
 
 
-class Held:
+class KnownRows:
     """What the server knows that clients hold, because it sent or got it last and they have not trained since.
 
     A round then needs no second upload: where its clients start from is known.

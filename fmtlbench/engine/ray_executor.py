@@ -62,8 +62,8 @@ class Past:
 
 
 @dataclass(frozen=True)
-class Told:
-    """What can be shown of a training that happened elsewhere."""
+class RemoteLosses:
+    """The losses of a training that happened elsewhere: those of its report, for every step."""
 
     report: TrainReport
 
@@ -215,7 +215,7 @@ class RayExecutor:
                 past.messages.append(message)
             if on_step is not None and reply.report is not None:
                 for _ in range(self.facts[index].steps_per_round):
-                    on_step(self.parties[index], Told(reply.report))
+                    on_step(self.parties[index], RemoteLosses(reply.report))
             yield index, dataclasses.replace(reply, wall=wall)
 
     def whereabouts(self, place: Place) -> tuple[str, int]:
@@ -311,7 +311,7 @@ class RayExecutor:
         place.use, place.seen = None, {}
 
     def _join_others(self, place: Place) -> Place:
-        """Where the cluster has shrunk, put the clients of a process to those of the one that has fewest."""
+        """Put the clients of a process to those of the one that has fewest, where the cluster has shrunk."""
         others = [other for other in self.places if other is not place]
         if not others:
             raise _Lost(f"no machine of the cluster has room for a process ({self._wanted(place)})")

@@ -145,7 +145,7 @@ def image_id(dataset: Any, index: int) -> str:
     return dataset.name(index) if hasattr(dataset, "sample") else f"{index:05d}"
 
 
-def seen(dataset: Any, index: int, keys: tuple[str, ...]) -> dict[str, np.ndarray]:
+def sample_at_own_size(dataset: Any, index: int, keys: tuple[str, ...]) -> dict[str, np.ndarray]:
     """Return a sample at its own resolution, without the border that a network's input size cut off."""
     if not hasattr(dataset, "sample"):
         return {key: value[0] for key, value in dataset.batch(np.array([index]), keys).items()}

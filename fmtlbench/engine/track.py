@@ -13,7 +13,7 @@ from ..flat_model import FlatModel
 from ..models.net import DenseNet
 from .optim import make_optimizer
 from .state_trees import map_leaves
-from .torch_compile import compiled
+from .torch_compile import compile_fully
 
 Network = Callable[..., dict[str, torch.Tensor]]  # (image, tasks) → raw outputs by task
 
@@ -38,7 +38,7 @@ class Track:
     @cached_property
     def network(self) -> Network:
         """Return what a training step calls, made at the first one: a stored network is asked without a compiler."""
-        return compiled(self.model) if self.train.compile else self.model
+        return compile_fully(self.model) if self.train.compile else self.model
 
     def renew_optimizer(self) -> None:
         """Forget what the optimiser has learned of the gradients."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..files import write_json
 from .file_names import ABSENT
-from .folder import DamagedRun, read_record, stamped
+from .folder import DamagedRun, read_record, with_format
 from .records import AbsenceRecord
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def read_absence(file: Path) -> Absence:
 
 def write_absence(file: Path, absence: Absence) -> None:
     """Write the file unless it says the same already."""
-    record = stamped(dataclasses.asdict(absence))
+    record = with_format(dataclasses.asdict(absence))
     with contextlib.suppress(OSError, ValueError):
         if json.loads(file.read_bytes()) == record:
             return

@@ -148,7 +148,7 @@ def _contradiction(summary: Summary) -> str:
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
-def stamped(record: Written) -> Written:
+def with_format(record: Written) -> Written:
     """Return the record as it is written: with its format number first."""
     return cast(Written, {"format": FORMAT, **{key: value for key, value in record.items() if key != "format"}})
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from ..errors import FmtlbenchError
 from ..files import write_json, write_text
 from . import file_names
-from .folder import DamagedRun, NewerFormat, RunFolder, stamped
+from .folder import DamagedRun, NewerFormat, RunFolder, with_format
 from .records import FORMAT, Cost, Manifest, RoundRow, Summary, TimingRow
 
 if TYPE_CHECKING:
@@ -110,9 +110,9 @@ class RunStore:
 
     def write_summary(self, summary: Summary, cost: Cost) -> Summary:
         """Write both, the summary last, and return it as it is read back."""
-        written = stamped(summary)
+        written = with_format(summary)
         with self.writing("write the summary"):
-            write_json(self.folder / file_names.COST, stamped(cost))
+            write_json(self.folder / file_names.COST, with_format(cost))
             write_json(self.folder / file_names.SUMMARY, written)
         return written
 
@@ -121,7 +121,7 @@ class RunStore:
     def append(self, metrics: RoundRow, timing: TimingRow) -> None:
         """Add a line each about the round and what it took, on disk when this returns."""
         with self.writing("append a round"):
-            for name, line in ((file_names.TIMING, stamped(timing)), (file_names.ROUNDS, stamped(metrics))):
+            for name, line in ((file_names.TIMING, with_format(timing)), (file_names.ROUNDS, with_format(metrics))):
                 with (self.folder / name).open("a", encoding="utf-8") as file:
                     file.write(_lines([line]))
                     file.flush()
@@ -170,7 +170,7 @@ class RunStore:
         """Keep the timing rows of rounds that are made again, each once."""
         known = self.repeated()
         seen = {_identity(row) for row in known}
-        new = [stamped(row) for row in rows if _identity(row) not in seen]
+        new = [with_format(row) for row in rows if _identity(row) not in seen]
         if new:
             write_text(self.folder / file_names.REPEATED, _lines([*known, *new]))
 
@@ -191,7 +191,7 @@ class RunStore:
     def write_manifest(self, manifest: Manifest) -> None:
         """Write where the numbers came from."""
         with self.writing("write the manifest"):
-            write_json(self.folder / file_names.MANIFEST, stamped(manifest))
+            write_json(self.folder / file_names.MANIFEST, with_format(manifest))
 
 
 def _lines(rows: Sequence[Mapping[str, Any]]) -> str:

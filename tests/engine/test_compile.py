@@ -16,7 +16,7 @@ from torch import nn
 
 from fmtlbench import cli
 from fmtlbench.engine import torch_compile as module
-from fmtlbench.engine.torch_compile import check_compile, compiled, compiler_errors, many_graphs
+from fmtlbench.engine.torch_compile import check_compile, compile_fully, compiler_errors, many_graphs
 from fmtlbench.engine.track import Track
 from fmtlbench.errors import FmtlbenchError
 from fmtlbench.resolving import resolve
@@ -169,7 +169,7 @@ def test_what_breaks_the_graph_is_one_line(quick):
 
     cannot = r"train\.compile=true: torch cannot compile this network: "
     with pytest.raises(FmtlbenchError, match=cannot) as caught, compiler_errors():
-        compiled(breaks)(torch.ones(3))
+        compile_fully(breaks)(torch.ones(3))
     assert "\n" not in str(caught.value)
     with pytest.raises(KeyError), compiler_errors():
         raise KeyError("of somebody else")

@@ -107,7 +107,7 @@ def test_an_entry_point_joins(tmp_path):
     code = "from fmtlbench.listeners import find_listeners; print([k.name for k in find_listeners(['diary', 'bars'])])"
     found = subprocess.run(
         [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])},
         capture_output=True,
         text=True,
         check=True,

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
 
-.PHONY: demo test cluster matrix weights lint setup clean
+.PHONY: demo test cluster matrix weights lint types setup clean
 
 demo: $(READY)
 	$(BIN)/fmtlbench run --algo fedhca2 --scenario st_mt_1 --format table
@@ -30,6 +30,12 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
+# mypy reads packages from folders, and four of ours lie beside fmtlbench/: links lay them out as they install.
+types: $(READY)
+	rm -rf build/types && mkdir -p build/types/fmtlbench
+	@ln -s $(addprefix $(CURDIR)/,$(wildcard fmtlbench/*) algorithms metrics reports scenarios) build/types/fmtlbench
+	$(BIN)/python -m mypy
+
 setup: $(READY)
 
 # One pip call, so that torch, torchvision and timm come out of one resolution.
@@ -39,4 +45,4 @@ $(READY): pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache
+	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .mypy_cache

@@ -1,5 +1,5 @@
 """The zoo: one file per method. Importing this room, or any built-in method, does not import torch."""
 
-from ._base import ALGORITHMS, Algorithm, Evaluation, Kinds, Local
+from ._base import ALGORITHMS, Algorithm, EpochKinds, Evaluation, Kinds, Local, Schedule
 
-__all__ = ["ALGORITHMS", "Algorithm", "Evaluation", "Kinds", "Local"]
+__all__ = ["ALGORITHMS", "Algorithm", "EpochKinds", "Evaluation", "Kinds", "Local", "Schedule"]

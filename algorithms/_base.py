@@ -6,18 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from ..exchange import KINDS, Party, Round
+from ..exchange import PART_KINDS, Party, Round
 from ..registry import Registry
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
 
-ALGORITHMS = Registry("algorithm", "fmtlbench.algorithms")
+    from ..config import FederationConfig
+    from ..scenarios import Scenario
 
-# For each epoch, the kinds of blocks that train in it: one tuple of them, or several that share the epoch's batches,
-# one after the other (with fewer batches than that, all at once).
-Kinds = tuple[str, ...]
-Schedule = list[Kinds | tuple[Kinds, ...]]
+ALGORITHMS: Registry[type[Algorithm]] = Registry("algorithm", "fmtlbench.algorithms")
+
+Kinds = tuple[str, ...]  # kinds of parts: of "encoder", "decoder", "head"
+# What trains in an epoch: one tuple of kinds, or several that share the epoch's batches, one after the other (with
+# fewer batches than that, all at once).
+EpochKinds = Kinds | tuple[Kinds, ...]
+Schedule = Sequence[EpochKinds]  # one entry per epoch
 
 
 class Local(Protocol):
@@ -28,16 +33,21 @@ class Local(Protocol):
     """
 
     track: str  # which of the method's `tracks` is being trained
-    anchored: tuple[str, ...]
+    party: Party  # who the client is
+    device: torch.device  # where its parameters are
+
+    @property
+    def anchored(self) -> Kinds:
+        """Return the kinds that have an anchor."""
 
     def squared_distance(self, kind: str) -> Tensor:
-        """‖θ − anchor‖² over the client's blocks of `kind`; differentiable in the live parameters θ."""
+        """Return ‖θ − anchor‖² over the client's parts of `kind`; differentiable in the live parameters θ."""
 
     def squared_norm(self, kind: str) -> Tensor:
-        """‖θ‖² over the client's blocks of `kind`; differentiable."""
+        """Return ‖θ‖² over the client's parts of `kind`; differentiable."""
 
     def size(self, kind: str) -> int:
-        """How many parameters the client's blocks of `kind` have."""
+        """Return how many parameters the client's parts of `kind` have."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +55,7 @@ class Evaluation:
     """Which parameters are scored: a track as it is, or a copy of it after some epochs of fine-tuning."""
 
     track: str = "main"
-    finetune: tuple[Kinds | tuple[Kinds, ...], ...] = ()
+    finetune: tuple[EpochKinds, ...] = ()
 
 
 class Algorithm:
@@ -79,64 +89,64 @@ class Algorithm:
         self.parties = tuple(parties)
 
     @classmethod
-    def refuses(cls, params: Any, scenario: Any, federation: Any) -> str | None:
-        """Why this method has no meaning for a scenario or a federation setting; None where it has."""
+    def refuses(cls, params: Any, scenario: Scenario, federation: FederationConfig) -> str | None:
+        """Say why this method has no meaning for a scenario or a federation setting; None where it has."""
         return None
 
-    def shared(self, index: int) -> tuple[str, ...]:
-        """Which kinds of blocks travel in round `index`: any of "encoder", "decoder".
+    def shared(self, index: int) -> Kinds:
+        """Return the kinds of parts that travel in round `index`: any of "encoder", "decoder".
 
         Heads stay home, but for whole models of alike clients, where they are part of the decoder's row.
         """
         return ()
 
     def aggregate(self, rnd: Round) -> dict[str, Tensor]:
-        """New rows by kind, in the order of the rows that came. A kind left out is not sent back.
+        """Return new rows by kind, in the order of the rows that came. A kind left out is not sent back.
 
         With partial participation only the present clients' rows come.
         """
         return {}
 
     def local_objective(self, local: Local) -> Tensor | None:
-        """A differentiable term added to the weighted task losses."""
+        """Return a differentiable term that is added to the weighted task losses."""
         return None
 
     def local_schedule(self, epochs: int) -> Schedule:
-        """For each local epoch, the kinds of blocks that train in it; ValueError tells why that many cannot be.
+        """Return the kinds of parts that train in each local epoch; ValueError tells why that many cannot be.
 
         An epoch may be several tuples, which share its batches: (("decoder", "head"), ("encoder",)) trains decoders and
         heads on the first half of them and the encoder on the second.
         """
-        return [KINDS] * epochs
+        return [PART_KINDS] * epochs
 
     def evaluation_model(self) -> Evaluation:
-        """What is scored."""
+        """Say which parameters are scored."""
         return Evaluation()
 
     def newcomer_encoder(self, encoders: Tensor) -> Tensor:
-        """The encoder for a client that never took part, [d], from all participants' as they are now, [N, d].
+        """Return the encoder for a client that never took part, [d], from all participants' as they are now, [N, d].
 
         Asked after the last round, where encoders travel at all; else a newcomer has what every client starts from.
         """
         return encoders[0] if "encoder" in self.common else encoders.mean(0)
 
     def billed_copies(self) -> int:
-        """How often each row that travels is billed; more than once where a published protocol moves more."""
+        """Return how often each row that travels is billed; more than once where a published protocol moves more."""
         return 1
 
     def diagnostics(self) -> dict[str, Any]:
-        """Numbers worth keeping per round (hyper weights, groupings); plain JSON values."""
+        """Return numbers worth keeping per round (hyper weights, groupings); plain JSON values."""
         return {}
 
     def notes(self) -> list[str]:
-        """Things a user should be told after a round, such as a term that has no effect; told once each."""
+        """Return what a user should be told after a round, such as a term without effect; told once each."""
         return []
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything the next round depends on: a tree of tensors and JSON values."""
+        """Return everything the next round depends on: a tree of tensors and JSON values."""
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """The inverse of `state_dict`."""
+        """Take over what `state_dict` returned."""
         if state:
             raise ValueError(f"{self.name} keeps no state, but a checkpoint holds {sorted(state)}")

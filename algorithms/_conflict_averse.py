@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._linear import directed
+from ._linear import has_direction
 
 # The objective is of size one.
 FAINTEST = 1e-14  # the barrier's last weight
@@ -19,7 +19,7 @@ RESOLUTION = GRAM_ROUNDING**0.5
 
 
 def conflict_averse_coefficients(gram: np.ndarray, c: float) -> np.ndarray:
-    """U such that Ũ = Σ u_i Δ_i = Δ̄ + √φ U_w/‖U_w‖, with φ = c²‖Δ̄‖² and w from `simplex_weights`. [N]."""
+    """Return u such that Ũ = Σ u_i Δ_i = Δ̄ + √φ U_w/‖U_w‖, with φ = c²‖Δ̄‖² and w from `simplex_weights`. [N]."""
     n = len(gram)
     mean = np.full(n, 1 / n)
     w = simplex_weights(gram, c)
@@ -31,7 +31,7 @@ def conflict_averse_coefficients(gram: np.ndarray, c: float) -> np.ndarray:
 
 
 def _has_no_direction(gram: np.ndarray, c: float, w: np.ndarray) -> bool:
-    """Whether the optimum is U_w = 0, as far as rounding tells; Ũ is the mean alone then.
+    """Say whether the optimum is U_w = 0, as far as rounding tells; Ũ is the mean alone then.
 
     F(w) = ⟨U_w, Δ̄⟩ + c‖Δ̄‖‖U_w‖ depends on U = U_w alone, is 0 at U = 0, and F(tU) = t F(U). So 0 is the optimum if and
     only if the convex hull of the updates contains it (a client that did not move, exactly opposite ones) and F ≥ 0 on
@@ -47,7 +47,7 @@ def _has_no_direction(gram: np.ndarray, c: float, w: np.ndarray) -> bool:
     margin = RESOLUTION * (1 + c) * mean_length
     if not np.isfinite(value) or abs(value) > margin * lengths.max():
         return False
-    if not directed(gram).all():  # a client did not move: 0 itself is among the updates
+    if not has_direction(gram).all():  # a client did not move: 0 itself is among the updates
         return value >= -margin * (w @ lengths)
     # In terms of unit vectors: v_i = w_i‖Δ_i‖ / Σ w_j‖Δ_j‖ makes ‖U_w‖ / Σ w_j‖Δ_j‖ the length of Σ v_i Δ_i/‖Δ_i‖.
     cosines = _positive((gram + gram.T) / (2 * lengths * lengths[:, None]))
@@ -57,7 +57,7 @@ def _has_no_direction(gram: np.ndarray, c: float, w: np.ndarray) -> bool:
 
 
 def simplex_weights(gram: np.ndarray, c: float) -> np.ndarray:
-    """The w on the simplex that minimises w·(GN⁻¹1) + c‖Δ̄‖·√(wᵀGw), to an optimality gap near rounding.
+    """Return the w on the simplex that minimises w·(GN⁻¹1) + c‖Δ̄‖·√(wᵀGw), to a gap near rounding.
 
     The Gram matrix is scaled first, so that the answer does not depend on the size of the updates.
     """
@@ -79,7 +79,7 @@ def simplex_weights(gram: np.ndarray, c: float) -> np.ndarray:
 
 
 def _positive(gram: np.ndarray) -> np.ndarray:
-    """The nearest positive semidefinite matrix: rounding may have left it indefinite, the problem not convex."""
+    """Return the nearest positive semidefinite matrix: rounding may have left it indefinite."""
     values, vectors = np.linalg.eigh(gram)
     return vectors * values.clip(0) @ vectors.T
 
@@ -119,8 +119,10 @@ def _interior_point(g: np.ndarray, linear: np.ndarray, radius: float, steps: int
     return w
 
 
-def _stage(g, linear, radius, w, h):
-    """(value, gw, √(δ² + wᵀgw), t) with δ = h/radius and t the best for w; the value's gradient uses gw / t."""
+def _stage(
+    g: np.ndarray, linear: np.ndarray, radius: float, w: np.ndarray, h: float
+) -> tuple[float, np.ndarray, float, float]:
+    """Return (value, gw, √(δ² + wᵀgw), t) with δ = h/radius and t the best for w; the gradient uses gw / t."""
     delta, gw = h / radius, g @ w
     root = np.sqrt(delta * delta + max(w @ gw, 0.0))
     t = delta + root

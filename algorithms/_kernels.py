@@ -12,12 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from ..jit import entry
+
+Kernel = Callable[..., None]
 
 CHUNK = 1 << 18  # columns that a thread takes at once; sums of chunks are added in order
 NOTHING = np.empty(0, dtype=np.float32)
@@ -80,7 +83,7 @@ def _for_chunks(width: int, work: Callable[[int, int, int], None]) -> None:
 
 
 @cache
-def _gram_kernel(rows: int, differences: bool, probe: bool, centred: bool) -> Callable:
+def _gram_kernel(rows: int, differences: bool, probe: bool, centred: bool) -> Kernel:
     name = f"gram_{rows}" + "_differences" * differences + "_probe" * probe + "_centred" * centred
     size = rows + probe
     pairs = [(i, j) for i in range(size) for j in range(i, size)]
@@ -102,7 +105,7 @@ def _gram_kernel(rows: int, differences: bool, probe: bool, centred: bool) -> Ca
 @cache
 def _combination_kernel(
     rows: int, shape: tuple[int, int], differences: bool, own: str | None, outputs: int, extra: bool
-) -> Callable:
+) -> Kernel:
     name = f"combine_{rows}_{shape[0]}x{shape[1]}_{own}_{outputs}" + "_differences" * differences + "_extra" * extra
     body = [*_views("a", "after", rows), *_views("b", "before", rows * differences)]
     body += [*_views("n", "new", outputs), *_views("e", "extra", extra)]
@@ -122,7 +125,7 @@ def _combination_kernel(
 
 
 @cache
-def _mean_kernel(rows: int) -> Callable:
+def _mean_kernel(rows: int) -> Kernel:
     body = [*_views("a", "after", rows), *_views("n", "new", 1), "for c in range(stop - start):"]
     body += [f"    n0[c] = ({_sum(f'a{i}[c]' for i in range(rows))}) / count"]
     return _compile(f"mean_{rows}", "after, after_step, new, new_step, count, start, stop", body)
@@ -138,9 +141,10 @@ def _sum(terms: Iterator[str]) -> str:
     return " + ".join(terms)
 
 
-def _compile(name: str, arguments: str, body: list[str], **options) -> Callable:
+def _compile(name: str, arguments: str, body: list[str], **options: Any) -> Kernel:
+    """Compile a function of this name, arguments and lines."""
     text = "\n    ".join([f"def {name}({arguments}):", *body]) + "\n"
-    space = {"float64": np.float64, "__name__": __name__}
+    space: dict[str, Any] = {"float64": np.float64, "__name__": __name__}
     # Under this file's name, beside which numba keeps the compiled code; the text is part of what it compares.
     exec(compile(text, __file__, "exec"), space)
     return entry(space[name], nogil=True, **options)

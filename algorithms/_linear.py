@@ -18,6 +18,8 @@ from ..exchange import Round, Rows
 if TYPE_CHECKING:
     from torch import Tensor
 
+Own = Literal["before", "after"]  # which of its own values a row is added to
+
 COMPILED_ROWS = 8  # up to so many rows go to compiled loops; beyond, their sums do not fit registers
 COMPILED_SIZE = 100  # and matrices of up to so many coefficients
 BLOCK = 1 << 20  # elements that torch visits at once, over all rows
@@ -25,31 +27,38 @@ SLICE = 1 << 11  # columns that torch sums in single precision; beyond, in doubl
 NEGLIGIBLE = 1e-12  # a row this much shorter than the longest has no direction worth following
 
 
-def parts(rnd: Round) -> Iterator[tuple[str, Rows]]:
-    """The kinds that came, each with its rows."""
+def encoders_of(rnd: Round) -> Rows:
+    """Return the encoders' rows, for methods whose encoders travel in every round."""
+    if rnd.encoder is None:
+        raise ValueError(f"encoders did not travel in round {rnd.index + 1}")
+    return rnd.encoder
+
+
+def rows_by_kind(rnd: Round) -> Iterator[tuple[str, Rows]]:
+    """Yield the kinds that travelled, each with its rows."""
     for kind, rows in (("encoder", rnd.encoder), ("decoder", rnd.decoder)):
         if rows is not None:
             yield kind, rows
 
 
 def gram(after: Tensor, before: Tensor | None = None) -> np.ndarray:
-    """Inner products of the rows of `after` (minus `before`), summed in double precision. [R, R] float64."""
+    """Return the inner products of the rows of `after` (minus `before`), summed in double precision. [R, R] float64."""
     return _inner_products(after, before)
 
 
 def gram_and_products(after: Tensor, before: Tensor, probe: Tensor) -> tuple[np.ndarray, np.ndarray]:
-    """Inner products of the rows of `after` − `before` with each other, and with `probe`, in one pass. [R, R], [R]."""
+    """Return the inner products of the rows of `after` − `before` with each other, [R, R], and with `probe`, [R]."""
     total = _inner_products(after, before, probe)
     return total[:-1, :-1], total[:-1, -1]
 
 
 def centred_gram(after: Tensor) -> np.ndarray:
-    """Inner products of the rows minus their mean, in double precision: differences of near rows survive. [R, R]."""
+    """Return the inner products of the rows minus their mean, in double precision: near rows stay apart. [R, R]."""
     return _inner_products(after, centred=True)
 
 
 def mean(after: Tensor) -> Tensor:
-    """The mean of the rows. [d]."""
+    """Return the mean of the rows. [d]."""
     import torch
 
     new = empty_like(after[0])
@@ -62,54 +71,72 @@ def mean(after: Tensor) -> Tensor:
 
 
 def mix(coefficients: np.ndarray, after: Tensor) -> Tensor:
-    """`coefficients` @ `after`: every row a combination of all rows. [R, d]."""
-    return combine(coefficients, after)[0]
+    """Return `coefficients` @ `after`: every row a combination of all rows. [R, d]."""
+    return combine(coefficients, after)
 
 
 def move(rows: Rows, coefficients: np.ndarray, base: np.ndarray | None = None) -> Tensor:
-    """`base` @ before + `coefficients` @ Δ, where no base means each row's own. [R, d].
+    """Return `base` @ before + `coefficients` @ Δ, where no base means each row's own. [R, d].
 
     Coefficients are a matrix [R, R], or a vector [R] where all rows move alike.
     """
     if base is None:
-        return combine(np.atleast_2d(coefficients), rows.after, rows.before, own="before")[0]
-    return combine(np.hstack([coefficients, base]), rows.after, rows.before)[0]
+        return combine(np.atleast_2d(coefficients), rows.after, rows.before, own="before")
+    return combine(np.hstack([coefficients, base]), rows.after, rows.before)
 
 
 def combine(
     matrix: np.ndarray,
     after: Tensor,
     before: Tensor | None = None,
-    own: Literal["before", "after"] | None = None,
-    extra: bool = False,
-) -> tuple[Tensor, Tensor | None]:
+    own: Own | None = None,
+) -> Tensor:
     """Return `matrix` @ `after`, plus each row's own `before` or `after` if asked: [R, d], in one pass.
 
     With `before`, the matrix applies to Δ = after − before instead; [R, 2R] has coefficients of Δ, then of before.
-    A matrix with a single row moves all rows alike. With `extra`, its last row gives one more row, [d], without `own`.
+    A matrix with a single row moves all rows alike.
     """
     new = empty_like(after)
-    spare = empty_like(after[0]) if extra else None
+    _combine(matrix, after, before, own, new, None)
+    return new
+
+
+def combine_with_extra(
+    matrix: np.ndarray, after: Tensor, before: Tensor | None = None, own: Own | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return what `combine` does with all but the last row of `matrix`, [R, d], and that row's own result, [d].
+
+    Both come out of one pass; nothing of `own` is added to the extra row.
+    """
+    new, extra = empty_like(after), empty_like(after[0])
+    _combine(matrix, after, before, own, new, extra)
+    return new, extra
+
+
+def _combine(
+    matrix: np.ndarray, after: Tensor, before: Tensor | None, own: Own | None, new: Tensor, extra: Tensor | None
+) -> None:
+    """Write what `combine` and `combine_with_extra` return to `new` and `extra`."""
     if matrix.size <= COMPILED_SIZE and _is_for_kernels(after, before):
         from ._kernels import combine as compiled
 
-        compiled(matrix, after, before, own, new, spare)
-        return new, spare
-    matrix = after.new_tensor(matrix)
-    sources = {"before": before, "after": after}
+        compiled(matrix, after, before, own, new, extra)
+        return
+    weights = after.new_tensor(matrix)
+    base = {"before": before, "after": after, None: None}[own]
     for columns, x in _sources(after, before):
-        y = matrix[:, : len(x)] @ x
-        if matrix.shape[1] > len(x):
-            y += matrix[:, len(x) :] @ before[:, columns]
-        if extra:
-            spare[columns] = y[-1]
+        y = weights[:, : len(x)] @ x
+        if weights.shape[1] > len(x):
+            assert before is not None, "a matrix of 2R columns has coefficients of `before`"
+            y += weights[:, len(x) :] @ before[:, columns]
+        if extra is not None:
+            extra[columns] = y[-1]
             y = y[:-1]
-        new[:, columns] = sources[own][:, columns] + y if own else y
-    return new, spare
+        new[:, columns] = y if base is None else base[:, columns] + y
 
 
 def empty_like(rows: Tensor) -> Tensor:
-    """Memory for a result. Numpy asks the system for huge pages, which makes the first write much cheaper."""
+    """Return memory for a result. Numpy asks the system for huge pages, which makes the first write much cheaper."""
     import torch
 
     if rows.device.type != "cpu" or rows.dtype != torch.float32:
@@ -117,15 +144,15 @@ def empty_like(rows: Tensor) -> Tensor:
     return torch.from_numpy(np.empty(rows.shape, dtype=np.float32))
 
 
-def directed(gram: np.ndarray) -> np.ndarray:
-    """Which rows are long enough to have a direction. [R] bool."""
+def has_direction(gram: np.ndarray) -> np.ndarray:
+    """Say which rows are long enough to have a direction. [R] bool."""
     lengths = np.sqrt(np.diag(gram).clip(0))
     return lengths > max(NEGLIGIBLE * lengths.max(), 1e-36)  # 1 / length must fit a float32
 
 
 def cosines(gram: np.ndarray) -> np.ndarray:
-    """Of every pair of rows; 0 with a row that has no direction, 1 of each row with itself. [R, R]."""
-    alive = directed(gram)
+    """Return the cosine of every pair of rows; 0 with a row without direction, 1 of each row with itself. [R, R]."""
+    alive = has_direction(gram)
     inverse = np.zeros(len(gram))
     inverse[alive] = 1 / np.sqrt(np.diag(gram)[alive])
     cosine = np.clip(gram * inverse * inverse[:, None], -1, 1)
@@ -134,7 +161,7 @@ def cosines(gram: np.ndarray) -> np.ndarray:
 
 
 def squared_distances(centred: np.ndarray) -> np.ndarray:
-    """‖row_i − row_j‖² from a (centred) Gram matrix. [R, R]."""
+    """Return ‖row_i − row_j‖² from a (centred) Gram matrix. [R, R]."""
     squares = np.diag(centred)
     distances = np.maximum(squares[:, None] + squares - 2 * centred, 0)
     np.fill_diagonal(distances, 0)
@@ -153,7 +180,7 @@ def _is_for_kernels(after: Tensor, *others: Tensor | None) -> bool:
 def _inner_products(
     after: Tensor, before: Tensor | None = None, probe: Tensor | None = None, centred: bool = False
 ) -> np.ndarray:
-    """Products of all pairs of rows of `after`, less `before` or their mean, with `probe` as one more row. [R', R']."""
+    """Return the products of all pairs of rows of `after`, less `before` or their mean, and of `probe`. [R', R']."""
     if _is_for_kernels(after, before, probe):
         from ._kernels import inner_products
 
@@ -172,7 +199,7 @@ def _inner_products(
 def _sources(
     after: Tensor, before: Tensor | None, spare: bool = False, wide: bool = False
 ) -> Iterator[tuple[slice, Tensor]]:
-    """`after`, or Δ, by blocks of columns: (the columns, [R (+ a spare row), width]); the memory is used again."""
+    """Yield `after`, or Δ, by blocks of columns: (the columns, [R (+ a spare row), width]); the memory is reused."""
     import torch
 
     rows, width = after.shape
@@ -190,7 +217,7 @@ def _sources(
 
 
 def _inner(x: Tensor) -> np.ndarray:
-    """X xᵀ as a batch of slim products: a single one would neither use all cores nor sum as exactly. [R, R]."""
+    """Return x xᵀ as a batch of slim products: a single one would neither use all cores nor sum as exactly. [R, R]."""
     count = x.shape[1] // SLICE
     rest = x[:, count * SLICE :]
     total = (rest @ rest.T).cpu().numpy().astype(np.float64)

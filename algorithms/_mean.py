@@ -17,14 +17,14 @@ Weighting = Literal["equal", "samples"]
 
 
 def row_weights(rows: Rows, parties: Sequence[Party], weighting: Weighting) -> np.ndarray:
-    """One weight per row: 1, or the training images of the client it comes from. [R]."""
+    """Return one weight per row: 1, or the training images of the client it comes from. [R]."""
     if weighting == "equal":
         return np.ones(len(rows.owners))
     return np.array([parties[owner.client].samples for owner in rows.owners], dtype=float)
 
 
 def mean_row(rows: Rows, parties: Sequence[Party], weighting: Weighting = "equal") -> Tensor:
-    """The mean over all rows, for every row: one row in memory, seen R times. [R, d]."""
+    """Return the mean over all rows, for every row: one row in memory, seen R times. [R, d]."""
     after = rows.after
     if weighting == "equal":
         return mean(after).expand_as(after)
@@ -33,7 +33,7 @@ def mean_row(rows: Rows, parties: Sequence[Party], weighting: Weighting = "equal
 
 
 def group_means(labels: Sequence[Hashable], weights: np.ndarray | None = None) -> np.ndarray:
-    """The matrix that replaces each row by the (weighted) mean of the rows with its label. [R, R]."""
+    """Return the matrix that replaces each row by the (weighted) mean of the rows with its label. [R, R]."""
     same = np.array([[a == b for b in labels] for a in labels], dtype=float)
     if weights is not None:
         same *= weights
@@ -41,6 +41,6 @@ def group_means(labels: Sequence[Hashable], weights: np.ndarray | None = None) -
 
 
 def alike(rows: Rows, parties: Sequence[Party]) -> list[Hashable]:
-    """A label per row, equal for clients with the same dataset and the same task set, wherever they stand."""
+    """Return a label per row, equal for clients with the same dataset and the same task set."""
     members = [parties[owner.client] for owner in rows.owners]
     return [(party.dataset, frozenset(party.tasks)) for party in members]

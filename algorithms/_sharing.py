@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..schema import limits
-from ._base import Algorithm
+from ._base import Algorithm, Kinds
 
 
 class Sharing(Algorithm):
@@ -18,5 +18,7 @@ class Sharing(Algorithm):
     class Params:
         shared: Literal["all", "encoder"] = limits("all", doc="what travels: all but the heads, or encoders alone")
 
-    def shared(self, index):
+    params: Params
+
+    def shared(self, index: int) -> Kinds:
         return ("encoder", "decoder") if self.params.shared == "all" else ("encoder",)

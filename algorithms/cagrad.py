@@ -8,12 +8,19 @@ FMTL-Bench and FedHCA². Weights come from the optimum, so weighting by samples 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+import numpy as np
+
+from ..exchange import Round, Rows
 from ..schema import limits
 from ._base import ALGORITHMS
 from ._conflict_averse import conflict_averse_coefficients
-from ._linear import gram, move, parts
+from ._linear import gram, move, rows_by_kind
 from ._sharing import Sharing
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @ALGORITHMS.register("cagrad")
@@ -30,10 +37,12 @@ class CAGrad(Sharing):
         c: float = limits(0.4, low=0, doc="radius of the search around the mean update, as a share of it")
         rescale: bool = limits(True, doc="divide the common update by 1 + c²")
 
-    def aggregate(self, rnd):
-        return {kind: move(rows, self._coefficients(rows)) for kind, rows in parts(rnd)}
+    params: Params
 
-    def _coefficients(self, rows):
+    def aggregate(self, rnd: Round) -> dict[str, Tensor]:
+        return {kind: move(rows, self._coefficients(rows)) for kind, rows in rows_by_kind(rnd)}
+
+    def _coefficients(self, rows: Rows) -> np.ndarray:
         c = self.params.c
         u = conflict_averse_coefficients(gram(rows.after, rows.before), c)
         return u / (1 + c * c) if self.params.rescale else u

@@ -7,11 +7,15 @@ arXiv:2012.04221. λ = 0.1 as in the FedHCA² supplement; λ = 0 leaves v to pla
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..schema import limits
-from ._base import ALGORITHMS, Evaluation
+from ._base import ALGORITHMS, Evaluation, Local
 from .fedavg import FedAvg
 from .fedprox import proximal
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @ALGORITHMS.register("ditto")
@@ -27,8 +31,10 @@ class Ditto(FedAvg):
     class Params(FedAvg.Params):
         lam: float = limits(0.1, low=0, doc="λ, the pull of the personal model towards the received one")
 
-    def local_objective(self, local):
+    params: Params
+
+    def local_objective(self, local: Local) -> Tensor | None:
         return proximal(local, self.params.lam) if local.track == "personal" else None
 
-    def evaluation_model(self):
+    def evaluation_model(self) -> Evaluation:
         return Evaluation("personal")

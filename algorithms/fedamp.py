@@ -8,15 +8,21 @@ The distances decide the weights, so weighting by samples has no place here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..exchange import Party, Round
 from ..schema import limits
-from ._base import ALGORITHMS
-from ._linear import centred_gram, mix, parts, squared_distances
+from ._base import ALGORITHMS, Local
+from ._linear import centred_gram, mix, rows_by_kind, squared_distances
 from ._sharing import Sharing
 from .fedprox import proximal
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 VANISHED = 1e-6
 
@@ -36,37 +42,39 @@ class FedAMP(Sharing):
         alpha: float = limits(1.0, above=0, doc="α, step length of the message passing")
         sigma: float = limits(1.0, above=0, doc="σ, squared distance at which attention has fallen to 1/e")
 
-    def __init__(self, params, parties):
-        super().__init__(params, parties)
-        self.attention = {}  # kind → ξ of the last round, [R, R]
+    params: Params
 
-    def aggregate(self, rnd):
+    def __init__(self, params: Params, parties: Sequence[Party]) -> None:
+        super().__init__(params, parties)
+        self.attention: dict[str, np.ndarray] = {}  # kind → ξ of the last round, [R, R]
+
+    def aggregate(self, rnd: Round) -> dict[str, Tensor]:
         new = {}
-        for kind, rows in parts(rnd):
+        for kind, rows in rows_by_kind(rnd):
             xi = self.attention[kind] = self._attention(squared_distances(centred_gram(rows.after)))
             new[kind] = mix(xi, rows.after)
         return new
 
-    def _attention(self, distances):
+    def _attention(self, distances: np.ndarray) -> np.ndarray:
         p = self.params
         xi = p.alpha * np.exp(-distances / p.sigma) / p.sigma
         np.fill_diagonal(xi, 0)
         np.fill_diagonal(xi, 1 - xi.sum(1))  # not normalised: negative where many clients are near
         return xi
 
-    def local_objective(self, local):
+    def local_objective(self, local: Local) -> Tensor | None:
         return proximal(local, self.params.lam / self.params.alpha)
 
-    def _strongest(self):
-        """The largest ξ between two different rows, by kind; a kind with one row has none."""
+    def _strongest(self) -> dict[str, float]:
+        """Return the largest ξ between two different rows, by kind; a kind with one row has none."""
         return {
             kind: float(xi[~np.eye(len(xi), dtype=bool)].max()) for kind, xi in self.attention.items() if len(xi) > 1
         }
 
-    def diagnostics(self):
+    def diagnostics(self) -> dict[str, Any]:
         return {"strongest_attention": self._strongest()}
 
-    def notes(self):
+    def notes(self) -> list[str]:
         return [
             f"every {kind} is so far from the others that no attention reaches {VANISHED:g}: this is local "
             "training with a pull towards itself; a larger algo.sigma brings clients together"

@@ -8,12 +8,17 @@ client, and each of its decoders, by its training images, as McMahan et al. do. 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from ..exchange import Round
 from ..schema import limits
 from ._base import ALGORITHMS
-from ._linear import parts
+from ._linear import rows_by_kind
 from ._mean import Weighting, mean_row
 from ._sharing import Sharing
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @ALGORITHMS.register("fedavg")
@@ -29,5 +34,7 @@ class FedAvg(Sharing):
     class Params(Sharing.Params):
         weighting: Weighting = limits("equal", doc="clients count alike, or by their training images")
 
-    def aggregate(self, rnd):
-        return {kind: mean_row(rows, self.parties, self.params.weighting) for kind, rows in parts(rnd)}
+    params: Params
+
+    def aggregate(self, rnd: Round) -> dict[str, Tensor]:
+        return {kind: mean_row(rows, self.parties, self.params.weighting) for kind, rows in rows_by_kind(rnd)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..schema import limits
-from ._base import ALGORITHMS, Evaluation
+from ._base import ALGORITHMS, Evaluation, Schedule
 from .fedper import FedPer
 
 
@@ -24,8 +24,10 @@ class FedBABU(FedPer):
     class Params(FedPer.Params):
         finetune_epochs: int = limits(1, low=0, doc="epochs of decoders and heads before scoring, on a copy")
 
-    def local_schedule(self, epochs):
+    params: Params
+
+    def local_schedule(self, epochs: int) -> Schedule:
         return [("encoder",)] * epochs
 
-    def evaluation_model(self):
+    def evaluation_model(self) -> Evaluation:
         return Evaluation(finetune=(("decoder", "head"),) * self.params.finetune_epochs)

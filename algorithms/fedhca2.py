@@ -11,17 +11,23 @@ by samples has no place here.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import numpy as np
 
-from ..exchange import Owner
+from ..exchange import Owner, Party, Round, Rows
 from ..schema import limits
-from ._base import ALGORITHMS, Algorithm
+from ._base import ALGORITHMS, Algorithm, Kinds
 from ._conflict_averse import conflict_averse_coefficients
-from ._linear import combine, gram, gram_and_products, parts
+from ._linear import combine_with_extra, gram, gram_and_products, rows_by_kind
 from ._mean import alike, group_means
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Key = TypeVar("Key", bound=Hashable)
 
 
 @ALGORITHMS.register("fedhca2")
@@ -46,20 +52,25 @@ class FedHCA2(Algorithm):
         encoder: Literal["hca", "none"] = limits("hca", doc="none: encoders stay home (Table 3's +Dec)")
         decoder: Literal["hca", "none"] = limits("hca", doc="none: decoders stay home (Table 3's +Enc)")
 
-    def __init__(self, params, parties):
-        super().__init__(params, parties)
-        self.alpha = HyperWeights(params)  # by client
-        self.beta = HyperWeights(params)  # by decoder, one weight per layer
-        self.common_update, self.common_clients = None, ()  # Ũ of the last round, [d], and who received it
-        self.attended, self.attended_owners = None, ()  # Ã of the last round, [K, d], and whose rows these are
+    params: Params
 
-    def shared(self, index):
+    def __init__(self, params: Params, parties: Sequence[Party]) -> None:
+        super().__init__(params, parties)
+        self.alpha = HyperWeights[int](params)  # by client
+        self.beta = HyperWeights[Owner](params)  # by decoder, one weight per layer
+        self.common_update: Tensor | None = None  # Ũ of the last round, [d]
+        self.common_clients: tuple[int, ...] = ()  # who received it
+        self.attended: Tensor | None = None  # Ã of the last round, [K, d]
+        self.attended_owners: tuple[Owner, ...] = ()  # whose rows these are
+
+    def shared(self, index: int) -> Kinds:
         return tuple(kind for kind in ("encoder", "decoder") if getattr(self.params, kind) == "hca")
 
-    def aggregate(self, rnd):
-        return {kind: self._encoders(rows) if kind == "encoder" else self._decoders(rows) for kind, rows in parts(rnd)}
+    def aggregate(self, rnd: Round) -> dict[str, Tensor]:
+        steps = {"encoder": self._encoders, "decoder": self._decoders}
+        return {kind: steps[kind](rows) for kind, rows in rows_by_kind(rnd)}
 
-    def _encoders(self, rows):
+    def _encoders(self, rows: Rows) -> Tensor:
         clients = [owner.client for owner in rows.owners]
         products, along = inner_products(rows, self.common_update)
         self.alpha.step({i: [-g] for i, g in zip(clients, along.tolist()) if i in self.common_clients})
@@ -72,17 +83,17 @@ class FedHCA2(Algorithm):
         self.common_clients = tuple(clients)
         return new
 
-    def _move(self, rows, u, alpha):
-        """Each row plus its α Ũ, alike clients' Δ averaged if asked, and Ũ = Σ u_j Δ_j, in one pass. [N, d] and [d]."""
-        labels = alike(rows, self.parties) if self.params.average_alike else range(len(u))
+    def _move(self, rows: Rows, u: np.ndarray, alpha: np.ndarray) -> tuple[Tensor, Tensor]:
+        """Return each row plus its α Ũ, alike clients' Δ averaged if asked, [N, d], and Ũ = Σ u_j Δ_j, [d]."""
+        labels: Sequence[Hashable] = alike(rows, self.parties) if self.params.average_alike else range(len(u))
         to_mean = group_means(labels) - np.eye(len(u))  # all 0 if no two clients are alike
-        return combine(np.vstack([alpha * u + to_mean, u]), rows.after, rows.before, own="after", extra=True)
+        return combine_with_extra(np.vstack([alpha * u + to_mean, u]), rows.after, rows.before, own="after")
 
-    def _decoders(self, rows):
+    def _decoders(self, rows: Rows) -> Tensor:
         delta, layers = rows.delta, rows.layers  # [K, d]
         self.beta.step(self._beta_slopes(rows))
-        beta = [self.beta.used(owner, len(layers), self.params.beta) for owner in rows.owners]
-        beta = delta.new_tensor(np.array(beta))  # [K, L]
+        used = [self.beta.used(owner, len(layers), self.params.beta) for owner in rows.owners]
+        beta = delta.new_tensor(np.array(used))  # [K, L]
         attended = delta.new_empty(delta.shape)
         new = rows.after.clone()
         for t in rows.tensors:
@@ -93,10 +104,12 @@ class FedHCA2(Algorithm):
         self.attended, self.attended_owners = attended, rows.owners
         return new
 
-    def _beta_slopes(self, rows):
-        """−Σ over the tensors of a layer of ⟨Ã of last round, Δ of this one⟩, for decoders seen in both."""
+    def _beta_slopes(self, rows: Rows) -> dict[Owner, list[float]]:
+        """Return −Σ over the tensors of a layer of ⟨Ã of last round, Δ of this one⟩, for decoders seen in both."""
         last = {owner: k for k, owner in enumerate(self.attended_owners)}
-        slopes = {}
+        slopes: dict[Owner, list[float]] = {}
+        if self.attended is None:
+            return slopes
         for owner, delta in zip(rows.owners, rows.delta):
             if owner in last:
                 product = self.attended[last[owner]] * delta
@@ -106,7 +119,7 @@ class FedHCA2(Algorithm):
                 slopes[owner] = list(by_layer.values())
         return slopes
 
-    def diagnostics(self):
+    def diagnostics(self) -> dict[str, Any]:
         alpha = {self.parties[i].id: w[0] for i, w in self.alpha.weights.items()}
         beta = {
             "/".join([self.parties[o.client].id, *([o.task] if o.task else [])]): w
@@ -114,14 +127,17 @@ class FedHCA2(Algorithm):
         }
         return {"alpha": alpha, "beta": beta}
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         return {
-            "alpha": self.alpha.state_dict(), "beta": self.beta.state_dict(),
-            "common": self.common_update, "common_clients": list(self.common_clients),
-            "attended": self.attended, "attended_owners": [list(o) for o in self.attended_owners],
-        }  # fmt: skip
+            "alpha": self.alpha.state_dict(),
+            "beta": self.beta.state_dict(),
+            "common": self.common_update,
+            "common_clients": list(self.common_clients),
+            "attended": self.attended,
+            "attended_owners": [list(o) for o in self.attended_owners],
+        }
 
-    def load_state_dict(self, state):
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         self.alpha.load_state_dict(state["alpha"], int)
         self.beta.load_state_dict(state["beta"], lambda key: Owner(*key))
         self.common_update, self.common_clients = state["common"], tuple(state["common_clients"])
@@ -129,25 +145,27 @@ class FedHCA2(Algorithm):
         self.attended_owners = tuple(Owner(*o) for o in state["attended_owners"])
 
 
-def inner_products(rows, probe):
-    """⟨Δ_i, Δ_j⟩ and ⟨Δ_i, probe⟩ (0 without a probe) in one pass, summed in double. [N, N] and [N]."""
+def inner_products(rows: Rows, probe: Tensor | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return ⟨Δ_i, Δ_j⟩ and ⟨Δ_i, probe⟩ (0 without a probe), summed in double. [N, N] and [N]."""
     if probe is None:
         return gram(rows.after, rows.before), np.zeros(len(rows.after))
     return gram_and_products(rows.after, rows.before, probe)
 
 
-class HyperWeights:
-    """Weights kept as they are, used clamped to [0, 1], moved by SGD with momentum and weight decay."""
+class HyperWeights(Generic[Key]):
+    """Weights by client or decoder: used clamped to [0, 1], moved by SGD with momentum and weight decay."""
 
-    def __init__(self, params) -> None:
+    def __init__(self, params: FedHCA2.Params) -> None:
         self.params = params
-        self.weights: dict = {}  # key → list of floats
-        self.momenta: dict = {}
+        self.weights: dict[Key, list[float]] = {}
+        self.momenta: dict[Key, list[float]] = {}
 
-    def used(self, key, count: int, start: float) -> list[float]:
+    def used(self, key: Key, count: int, start: float) -> list[float]:
+        """Return the weights of `key` clamped to [0, 1]; the first time, `count` weights of `start`."""
         return [min(max(w, 0.0), 1.0) for w in self.weights.setdefault(key, [start] * count)]
 
-    def step(self, slopes: dict) -> None:
+    def step(self, slopes: Mapping[Key, list[float]]) -> None:
+        """Move the weights of every key against its slopes."""
         p = self.params
         for key, gradients in slopes.items():
             weights, old = self.weights[key], self.momenta.get(key)
@@ -159,9 +177,9 @@ class HyperWeights:
             self.momenta[key] = new
             self.weights[key] = [w - p.lr * m for w, m in zip(weights, new)]
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Any]:
         return {name: [[key, value] for key, value in getattr(self, name).items()] for name in ("weights", "momenta")}
 
-    def load_state_dict(self, state: dict, key_of) -> None:
+    def load_state_dict(self, state: dict[str, Any], key_of: Callable[[Any], Key]) -> None:
         for name in ("weights", "momenta"):
             setattr(self, name, {key_of(key): value for key, value in state[name]})

@@ -7,10 +7,16 @@ own; equal weights as in the HC-FMTL papers' tables, `weighting=samples` weights
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
+from ..exchange import Round
 from ..schema import limits
-from ._base import ALGORITHMS, Algorithm
+from ._base import ALGORITHMS, Algorithm, Kinds
+from ._linear import encoders_of
 from ._mean import Weighting, mean_row
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @ALGORITHMS.register("fedper")
@@ -20,14 +26,16 @@ class FedPer(Algorithm):
     title = "FedPer"
     paper = "Arivazhagan et al., 2019, arXiv:1912.00818"
     roles = ("shares", "personal")
-    common = ("encoder",)
+    common: ClassVar[Kinds] = ("encoder",)
 
     @dataclass(frozen=True)
     class Params:
         weighting: Weighting = limits("equal", doc="clients count alike, or by their training images")
 
-    def shared(self, index):
+    params: Params
+
+    def shared(self, index: int) -> Kinds:
         return ("encoder",)
 
-    def aggregate(self, rnd):
-        return {"encoder": mean_row(rnd.encoder, self.parties, self.params.weighting)}
+    def aggregate(self, rnd: Round) -> dict[str, Tensor]:
+        return {"encoder": mean_row(encoders_of(rnd), self.parties, self.params.weighting)}

@@ -7,17 +7,23 @@ FedHCA² supplement; μ = 0 is FedAvg, which is what FMTL-Bench's FedProx rows t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING
 
 from ..schema import limits
-from ._base import ALGORITHMS
+from ._base import ALGORITHMS, Local
 from .fedavg import FedAvg
 
+if TYPE_CHECKING:
+    from torch import Tensor
 
-def proximal(local, strength):
-    """`strength`/2 · ‖θ − anchor‖² over every anchored kind; None where that is nothing at all."""
+
+def proximal(local: Local, strength: float) -> Tensor | None:
+    """Return `strength`/2 · ‖θ − anchor‖² over every anchored kind; None where that is nothing at all."""
     if not strength or not local.anchored:
         return None
-    return strength / 2 * sum(local.squared_distance(kind) for kind in local.anchored)
+    return strength / 2 * reduce(add, map(local.squared_distance, local.anchored))
 
 
 @ALGORITHMS.register("fedprox")
@@ -31,5 +37,7 @@ class FedProx(FedAvg):
     class Params(FedAvg.Params):
         mu: float = limits(0.01, low=0, doc="strength of the pull towards the received model; 0 gives FedAvg")
 
-    def local_objective(self, local):
+    params: Params
+
+    def local_objective(self, local: Local) -> Tensor | None:
         return proximal(local, self.params.mu)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..schema import limits
-from ._base import ALGORITHMS
+from ._base import ALGORITHMS, Schedule
 from .fedper import FedPer
 
 
@@ -25,7 +25,9 @@ class FedRep(FedPer):
     class Params(FedPer.Params):
         head_epochs: int | None = limits(None, low=0, doc="local epochs for decoders and heads; null = half of them")
 
-    def local_schedule(self, epochs):
+    params: Params
+
+    def local_schedule(self, epochs: int) -> Schedule:
         head, body = ("decoder", "head"), ("encoder",)
         first = self.params.head_epochs
         if first is None:

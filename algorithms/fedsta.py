@@ -7,13 +7,19 @@ FedPer.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from ..exchange import Round
 from ..schema import limits
-from ._base import ALGORITHMS
+from ._base import ALGORITHMS, Kinds
 from ._linear import mix
 from ._mean import group_means, row_weights
 from .fedper import FedPer
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @ALGORITHMS.register("fedsta")
@@ -28,15 +34,18 @@ class FedSTA(FedPer):
     class Params(FedPer.Params):
         unify_every: int | None = limits(None, low=1, doc="rounds between two averagings of decoders; null = never")
 
-    def shared(self, index):
+    params: Params
+
+    def shared(self, index: int) -> Kinds:
         every = self.params.unify_every
         return ("encoder", "decoder") if every and (index + 1) % every == 0 else ("encoder",)
 
-    def aggregate(self, rnd):
+    def aggregate(self, rnd: Round) -> dict[str, Tensor]:
         new = super().aggregate(rnd)
         if rnd.decoder is not None:
             # a row of all of a client's decoders is alike where the tasks are
-            tasks = [owner.task or frozenset(self.parties[owner.client].tasks) for owner in rnd.decoder.owners]
+            owners = rnd.decoder.owners
+            tasks: list[Hashable] = [o.task or frozenset(self.parties[o.client].tasks) for o in owners]
             weights = row_weights(rnd.decoder, self.parties, self.params.weighting)
             new["decoder"] = mix(group_means(tasks, weights), rnd.decoder.after)
         return new

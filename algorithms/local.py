@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ._base import ALGORITHMS, Algorithm
+
+if TYPE_CHECKING:
+    from ..config import FederationConfig
+    from ..scenarios import Scenario
 
 
 @ALGORITHMS.register("local")
@@ -14,6 +20,7 @@ class LocalTraining(Algorithm):
     roles = ()
 
     @classmethod
-    def refuses(cls, params, scenario, federation):
+    def refuses(cls, params: Any, scenario: Scenario, federation: FederationConfig) -> str | None:
         if federation.participation < 1:
             return "nobody takes part in anything, so federation.participation has no meaning"
+        return None

@@ -11,15 +11,20 @@ Similarity decides the weights, so weighting by samples has no place here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from ..exchange import Party, Round, Rows, TensorSlice
 from ..schema import limits
-from ._base import ALGORITHMS, Algorithm
-from ._linear import centred_gram, cosines, gram, mix, move
+from ._base import ALGORITHMS, Algorithm, Kinds
+from ._linear import centred_gram, cosines, encoders_of, gram, mix, move
 from ._mean import alike, group_means
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @ALGORITHMS.register("matfl")
@@ -38,30 +43,33 @@ class MaTFL(Algorithm):
         friends: int = limits(8, low=1, doc="K: how many clients to follow, oneself included (voting)")
         vote_layers: int = limits(8, low=1, doc="how many of the last conv and linear layers vote (voting)")
 
-    def __init__(self, params, parties):
-        super().__init__(params, parties)
-        self.groups = {}  # client id → its cluster's number, or the ids of those it follows, of the last round
-        self.votes = None  # what each layer voted in the last round (voting)
+    params: Params
 
-    def shared(self, index):
+    def __init__(self, params: Params, parties: Sequence[Party]) -> None:
+        super().__init__(params, parties)
+        # Of the last round: client id → its cluster's number, or the ids of those it follows.
+        self.groups: dict[str, int] | dict[str, list[str]] = {}
+        self.votes: dict[str, Any] | None = None  # what each layer voted in the last round (voting)
+
+    def shared(self, index: int) -> Kinds:
         return ("encoder",)
 
-    def aggregate(self, rnd):
-        rows = rnd.encoder
+    def aggregate(self, rnd: Round) -> dict[str, Tensor]:
+        rows = encoders_of(rnd)
         step = {"cluster": self._cluster, "soft": self._blend, "voting": self._vote}[self.params.variant]
         return {"encoder": step(rows)}
 
-    def _cluster(self, rows):
+    def _cluster(self, rows: Rows) -> Tensor:
         labels = clusters(cosines(centred_gram(rows.after)), self.params.k)
         self.groups = dict(zip(self._ids(rows), labels))
         return mix(group_means(labels), rows.after)
 
-    def _blend(self, rows):
+    def _blend(self, rows: Rows) -> Tensor:
         weights = soft_weights(cosines(centred_gram(rows.after)), self.params.threshold)
         self._keep_friends(rows, weights)
         return mix(weights, rows.after)
 
-    def _vote(self, rows):
+    def _vote(self, rows: Rows) -> Tensor:
         voters = voting_tensors(rows.tensors)[-self.params.vote_layers :]
         similar = np.stack(
             [cosines(gram(rows.after[:, t.start : t.stop], rows.before[:, t.start : t.stop])) for t in voters]
@@ -74,19 +82,19 @@ class MaTFL(Algorithm):
         means = group_means(alike(rows, self.parties))
         return move(rows, means @ weights, means)
 
-    def _keep_friends(self, rows, weights):
+    def _keep_friends(self, rows: Rows, weights: np.ndarray) -> None:
         ids = self._ids(rows)
         self.groups = {ids[i]: [ids[j] for j in np.flatnonzero(row)] for i, row in enumerate(weights)}
 
-    def _ids(self, rows):
+    def _ids(self, rows: Rows) -> list[str]:
         return [self.parties[owner.client].id for owner in rows.owners]
 
-    def diagnostics(self):
+    def diagnostics(self) -> dict[str, Any]:
         return {"groups": dict(self.groups), **({"votes": self.votes} if self.votes else {})}
 
 
-def clusters(cosine, k):
-    """Average-linkage clustering of the rows by 1 − cosine into exactly k clusters (or one per row). [R] labels."""
+def clusters(cosine: np.ndarray, k: int) -> list[int]:
+    """Cluster rows by 1 − cosine (average linkage) into exactly k clusters, or one per row; return [R] labels."""
     n = len(cosine)
     members = {i: [i] for i in range(n)}
     if n > k:
@@ -102,16 +110,16 @@ def clusters(cosine, k):
     return labels
 
 
-def soft_weights(cosine, threshold):
-    """Each row's share of every row. A client that stands on the mean has no direction: it is left alone. [R, R]."""
+def soft_weights(cosine: np.ndarray, threshold: float) -> np.ndarray:
+    """Return each row's share of every row. A client on the mean has no direction and is left alone. [R, R]."""
     # `cosine` is 1 on the diagonal, so no row sums to 0; a client on the mean moves by nothing whatever the threshold,
     # as the mean of all is itself.
     weights = (cosine + threshold).clip(min=0)
     return weights / weights.sum(1, keepdims=True)
 
 
-def layer_votes(cosine, friends):
-    """By layer, from its cosines: k points to a client's most similar one, k − 1 to the next, … [L, R, R] both."""
+def layer_votes(cosine: np.ndarray, friends: int) -> np.ndarray:
+    """Let each layer give k points to a client's most similar one, k − 1 to the next, … [L, R, R] in and out."""
     n = cosine.shape[1]
     k = min(friends, n)
     mean, self_first = cosine.mean(0), np.eye(n)
@@ -123,8 +131,8 @@ def layer_votes(cosine, friends):
     return votes
 
 
-def friend_weights(cosine, friends):
-    """From the cosines of each layer, [L, R, R]: how far each client follows each other one. [R, R], rows sum to 1."""
+def friend_weights(cosine: np.ndarray, friends: int) -> np.ndarray:
+    """Return how far each client follows each other one, [R, R], rows sum to 1, from layers' cosines, [L, R, R]."""
     n = cosine.shape[1]
     k = min(friends, n)
     mean, self_first, votes = cosine.mean(0), np.eye(n), layer_votes(cosine, friends).sum(0)
@@ -137,8 +145,8 @@ def friend_weights(cosine, friends):
     return weights / weights.sum(1, keepdims=True)
 
 
-def voting_tensors(tensors):
-    """Weights of convolutions and linear layers, in order. A norm's weight is as long as its bias: not these."""
+def voting_tensors(tensors: Sequence[TensorSlice]) -> list[TensorSlice]:
+    """Return the weights of convolutions and linear layers, in order. Norms (weight as long as bias) do not vote."""
     parameters = [t for t in tensors if not t.statistic]
     sizes = {t.name: t.stop - t.start for t in parameters}
     weights = [

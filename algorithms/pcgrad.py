@@ -8,14 +8,19 @@ FMTL-Bench code does, so that the step no longer depends on training. All update
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..exchange import Round, Rows
 from ..schema import limits
 from ..seeds import stream
 from ._base import ALGORITHMS
-from ._linear import directed, gram, move, parts
+from ._linear import gram, has_direction, move, rows_by_kind
 from ._sharing import Sharing
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @ALGORITHMS.register("pcgrad")
@@ -32,13 +37,15 @@ class PCGrad(Sharing):
         normalize: bool = limits(False, doc="true: unit-length updates, as in the FMTL-Bench code")
         order_seed: int = limits(0, low=0, doc="seed of the orders of projection")
 
-    def aggregate(self, rnd):
-        return {kind: move(rows, self._coefficients(rnd.index, kind, rows)) for kind, rows in parts(rnd)}
+    params: Params
 
-    def _coefficients(self, index, kind, rows):
-        """The mean of the projected updates, as coefficients of the updates. [R]."""
+    def aggregate(self, rnd: Round) -> dict[str, Tensor]:
+        return {kind: move(rows, self._coefficients(rnd.index, kind, rows)) for kind, rows in rows_by_kind(rnd)}
+
+    def _coefficients(self, index: int, kind: str, rows: Rows) -> np.ndarray:
+        """Return the mean of the projected updates, as coefficients of the updates. [R]."""
         g = gram(rows.after, rows.before)
-        length = np.where(directed(g), np.sqrt(np.diag(g).clip(0)), np.inf)
+        length = np.where(has_direction(g), np.sqrt(np.diag(g).clip(0)), np.inf)
         if self.params.normalize:
             g = g / length / length[:, None]
         # Orders are drawn over sorted owners: who stands where in the matrix makes no difference.
@@ -48,17 +55,17 @@ class PCGrad(Sharing):
         u[ranks] = project(g[np.ix_(ranks, ranks)], orders)
         return u / length if self.params.normalize else u
 
-    def _order(self, index, kind, i, n):
-        """In which order update i meets the other n − 1."""
+    def _order(self, index: int, kind: str, i: int, n: int) -> np.ndarray:
+        """Draw the order in which update i meets the other n − 1."""
         others = np.delete(np.arange(n), i)
         return stream(self.params.order_seed, "pcgrad", index, kind, i).permutation(others)
 
 
-def project(gram, orders):
-    """Mean over i of p_i, each p_i projected along row i of `orders`; on coefficients alone. [R]."""
+def project(gram: np.ndarray, orders: np.ndarray) -> np.ndarray:
+    """Return the mean over i of p_i, each p_i projected along row i of `orders`; on coefficients alone. [R]."""
     n = len(gram)
     p = np.eye(n)  # p_i = Σ_k p[i, k] Δ_k
-    alive, everyone = directed(gram), np.arange(n)
+    alive, everyone = has_direction(gram), np.arange(n)
     for j in orders.T if n > 1 else ():  # every i meets its next j at once
         inner = (p * gram[j]).sum(1)
         conflict = (inner < 0) & alive[j]

@@ -6,10 +6,16 @@ trains alone. Equal weights as there; `weighting=samples` weights clients by the
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from ..exchange import Round
 from ._base import ALGORITHMS
-from ._linear import mix
+from ._linear import encoders_of, mix
 from ._mean import alike, group_means, row_weights
 from .fedper import FedPer
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @ALGORITHMS.register("single_task_fl")
@@ -20,6 +26,7 @@ class SingleTaskFL(FedPer):
     paper = "baseline of Cai et al., CVPR Workshops 2023"
     common = ()
 
-    def aggregate(self, rnd):
-        weights = row_weights(rnd.encoder, self.parties, self.params.weighting)
-        return {"encoder": mix(group_means(alike(rnd.encoder, self.parties), weights), rnd.encoder.after)}
+    def aggregate(self, rnd: Round) -> dict[str, Tensor]:
+        rows = encoders_of(rnd)
+        weights = row_weights(rows, self.parties, self.params.weighting)
+        return {"encoder": mix(group_means(alike(rows, self.parties), weights), rows.after)}

@@ -43,8 +43,8 @@ import torch
 from fmtlbench.algorithms import ALGORITHMS
 from fmtlbench.algorithms._linear import empty_like
 from fmtlbench.algorithms.matfl import MaTFL, voting_tensors
-from fmtlbench.blocks import FlatModel
 from fmtlbench.exchange import Owner, Party, Round, Rows, TensorSlice
+from fmtlbench.flat_model import FlatModel
 from fmtlbench.models.backbones import Encoder
 from fmtlbench.models.fedhca2 import MultiDecoderNet
 from fmtlbench.scenarios import load_scenario

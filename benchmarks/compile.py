@@ -32,9 +32,9 @@ def measure(repeat: int, assignments: list[str]) -> int:
 
     from fmtlbench.data.open import open_datasets
     from fmtlbench.data.views import client_data
-    from fmtlbench.engine.compiled import check_compile
     from fmtlbench.engine.factory import ClientFactory
     from fmtlbench.engine.process_settings import process_settings
+    from fmtlbench.engine.torch_compile import check_compile
     from fmtlbench.listeners import Listener
     from fmtlbench.resolving import parse_overrides, resolve
 

@@ -20,26 +20,39 @@ if TYPE_CHECKING:
     from .engine.executor import Executor
 
 
-def run(algo: str | Path, scenario: str | Path, *, progress: Listener | None = None, **asked: Any) -> RunResult:
+def run(
+    algo: str | Path,
+    scenario: str | Path,
+    *,
+    progress: Listener | None = None,
+    executor: str | Executor = "serial",
+    **asked: Any,
+) -> RunResult:
     """Train `algo` on `scenario` and return the result; a finished run is returned without repeating it.
 
     Args:
         algo: A name of `fmtlbench list algorithms`, or the path of a .py file with one registered method.
         scenario: A name of `fmtlbench list scenarios`, or the path of a .yml file.
         progress: Told what happens; by default nobody is.
+        executor: Who holds the clients: "serial", "ray", or an object of one's own (`fmtlbench.engine.executor`).
         **asked: `preset`, `seed`, `rounds`, `device`, `data_root`, `out`, `fresh`, `save_predictions`, `energy`,
-            `country`, `region`, `log`, `executor` and `ray_address`, as `fmtlbench.request.RunRequest` explains them.
-            Any other is a config value by dotted name, for example `**{"train.lr": 1e-3, "algo.c": 0.2}`.
+            `country`, `region`, `log` and `ray_address`, as `fmtlbench.request.RunRequest` explains them. Any other is
+            a config value by dotted name, for example `**{"train.lr": 1e-3, "algo.c": 0.2}`.
 
     Raises:
         UsageError: The request makes no sense; nothing was touched.
         FmtlbenchError: The run failed; what it had finished is kept, and the same call goes on from there.
     """
-    return launch(RunRequest.of(algo, scenario, **asked), progress)
+    if isinstance(executor, str):
+        return launch(RunRequest.of(algo, scenario, executor=executor, **asked), progress)
+    return launch(RunRequest.of(algo, scenario, **asked), progress, executor)
 
 
-def launch(request: RunRequest, progress: Listener | None = None) -> RunResult:
-    """Do what is asked for, or go on with it, or return what is finished."""
+def launch(request: RunRequest, progress: Listener | None = None, executor: Executor | None = None) -> RunResult:
+    """Do what is asked for, or go on with it, or return what is finished.
+
+    An `executor` holds the clients instead of one made for the request.
+    """
     check_device(request.device)
     check_folder(request.out, "--out")
     energy = choose_energy(request.energy, request.country, request.region)
@@ -54,7 +67,7 @@ def launch(request: RunRequest, progress: Listener | None = None) -> RunResult:
     listeners = Listeners([] if progress is None else [progress])
     for listener in asked:
         listeners.add(listener)
-    executor = make_executor(request, energy)
+    executor = executor or make_executor(request, energy)
     try:
         result = execute(config, device, Path(request.out), root, request.fresh, listeners, energy, executor)
         if request.save_predictions:

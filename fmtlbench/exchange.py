@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from torch import Tensor
 
-KINDS = ("encoder", "decoder", "head")
+PART_KINDS = ("encoder", "decoder", "head")  # what a network's parts are
+TRAVELLING_KINDS = ("encoder", "decoder")  # of which rows may travel
 
 
 class Owner(NamedTuple):
-    """Whose parameters a row holds: a client, and the task where the part belongs to one."""
+    """Whose parameters a row holds: a client's, and of which task where the part belongs to one."""
 
     client: int
     task: str | None = None
@@ -45,7 +46,7 @@ class Party:
 
     @property
     def decoders(self) -> int:
-        """How many decoder rows it sends."""
+        """Return how many decoder rows it sends."""
         return 1 if self.merged else len(self.tasks)
 
 
@@ -60,11 +61,12 @@ class Rows:
 
     @cached_property
     def delta(self) -> Tensor:
-        """[R, d], computed once."""
+        """Return after − before, [R, d], computed once."""
         return self.after - self.before
 
     @property
     def layers(self) -> tuple[str, ...]:
+        """Return the names of the layers, in the order of the row."""
         return tuple(dict.fromkeys(t.layer for t in self.tensors))
 
 

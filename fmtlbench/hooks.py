@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from .algorithms import Algorithm, Evaluation
 from .errors import FmtlbenchError, UsageError, one_line, short_repr
-from .exchange import KINDS, Party, Round
+from .exchange import PART_KINDS, TRAVELLING_KINDS, Party, Round
 from .schema import build, plain
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
 
-TRAVELLING = ("encoder", "decoder")
+    from .algorithms import EpochKinds, Kinds, Local
 
 
 class MethodError(FmtlbenchError):
@@ -76,7 +77,7 @@ def call_hook(owner: str, hook: str, call: Callable[..., Any], *given: Any) -> A
 
 
 def describe(error: BaseException) -> str:
-    """An exception in one line, with the place where it was raised."""
+    """Describe an exception in one line, with the place where it was raised."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
     if isinstance(error, SystemExit):
@@ -99,9 +100,9 @@ class Hooks:
         tracks = self._method.tracks
         if not _is_list(tracks, str) or "main" not in tracks or len(set(tracks)) < len(tracks):
             raise self._wrong("tracks", f'is {short_repr(tracks)}, expected different names with "main" among them')
-        if not _is_list(self._method.common, str) or set(self._method.common) - set(TRAVELLING):
+        if not _is_list(self._method.common, str) or set(self._method.common) - set(TRAVELLING_KINDS):
             raise self._wrong(
-                "common", f"is {short_repr(self._method.common)}, expected kinds: {', '.join(TRAVELLING)}"
+                "common", f"is {short_repr(self._method.common)}, expected kinds: {', '.join(TRAVELLING_KINDS)}"
             )
 
     def __getattr__(self, name: str) -> Any:
@@ -110,24 +111,26 @@ class Hooks:
         return getattr(self._method, name)
 
     def begin(self, index: int) -> None:
-        """Round `index` begins: complaints name it."""
+        """Name round `index` in complaints from now on."""
         self._round = index
 
     # -- the server's hooks --------------------------------------------------------------------------------------------
 
-    def shared(self, index: int) -> tuple[str, ...]:
+    def shared(self, index: int) -> Kinds:
+        """Ask which kinds travel in round `index`."""
         self._round = index
         kinds = self._ask("shared", index)
-        if not _is_list(kinds, str) or set(kinds) - set(TRAVELLING) or len(set(kinds)) < len(kinds):
+        if not _is_list(kinds, str) or set(kinds) - set(TRAVELLING_KINDS) or len(set(kinds)) < len(kinds):
             raise self._wrong("shared", f'returned {short_repr(kinds)}, expected kinds such as ("encoder",)')
         return tuple(kinds)
 
     def aggregate(self, rnd: Round) -> dict[str, Tensor]:
+        """Have the server step done; the new rows by kind have the shape of those that came, and are finite."""
         self._round = rnd.index
         new = self._ask("aggregate", rnd)
         if not isinstance(new, Mapping):
             raise self._wrong("aggregate", f"returned {kind_of(new)}, expected a dict of tensors by kind")
-        rows = {kind: getattr(rnd, kind) for kind in TRAVELLING if getattr(rnd, kind) is not None}
+        rows = {kind: getattr(rnd, kind) for kind in TRAVELLING_KINDS if getattr(rnd, kind) is not None}
         for kind, values in new.items():
             if kind not in rows:
                 raise self._wrong(
@@ -142,6 +145,7 @@ class Hooks:
         return dict(new)
 
     def newcomer_encoder(self, encoders: Tensor) -> Tensor:
+        """Ask for the encoder of a client that never took part."""
         chosen = self._ask("newcomer_encoder", encoders)
         self._check_tensor("newcomer_encoder", "encoder", chosen, tuple(encoders.shape[1:]), encoders.device)
         if False in _finite_rows(chosen[None]):
@@ -149,12 +153,14 @@ class Hooks:
         return chosen
 
     def billed_copies(self) -> int:
+        """Ask how often a row that travels is billed."""
         copies = self._ask("billed_copies")
         if not isinstance(copies, int) or isinstance(copies, bool) or copies < 1:
             raise self._wrong("billed_copies", f"returned {short_repr(copies)}, expected a whole number, 1 or more")
         return copies
 
     def diagnostics(self) -> dict[str, Any]:
+        """Ask for the numbers to keep of the round."""
         found = self._ask("diagnostics")
         if not isinstance(found, dict):
             raise self._wrong("diagnostics", f"returned {kind_of(found)}, expected a dict of plain values")
@@ -167,12 +173,14 @@ class Hooks:
         return found
 
     def notes(self) -> list[str]:
+        """Ask what a user should be told after the round."""
         notes = self._ask("notes")
         if not _is_list(notes, str):
             raise self._wrong("notes", f"returned {short_repr(notes)}, expected a list of texts")
         return list(notes)
 
     def state_dict(self) -> dict[str, Any]:
+        """Ask for what the next round depends on."""
         state = self._ask("state_dict")
         if not isinstance(state, dict):
             raise self._wrong("state_dict", f"returned {kind_of(state)}, expected a dict of tensors and JSON values")
@@ -181,16 +189,17 @@ class Hooks:
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Hand back what `state_dict` returned."""
         self._ask("load_state_dict", state)
 
     # -- the clients' hooks --------------------------------------------------------------------------------------------
 
     @property
     def has_objective(self) -> bool:
-        """Whether the method has a local objective of its own."""
+        """Say whether the method has a local objective of its own."""
         return type(self._method).local_objective is not Algorithm.local_objective
 
-    def local_objective(self, local: Any, losses: Tensor | None = None) -> Tensor | None:
+    def local_objective(self, local: Local, losses: Tensor | None = None) -> Tensor | None:
         """Ask for the term that is added to `losses`; where these are finite, it must be."""
         client = local.party.id
         extra = self._ask("local_objective", local, client=client)
@@ -202,7 +211,7 @@ class Hooks:
             raise self._wrong("local_objective", f"returned {extra.item()}, expected a finite number", client)
         return extra
 
-    def local_schedule(self, epochs: int) -> list[Any]:
+    def local_schedule(self, epochs: int) -> list[EpochKinds]:
         """Ask what trains in which epoch; ScheduleRefused where the method says that it cannot be."""
         schedule = self._ask("local_schedule", epochs, refusing=True)
         if not _is_schedule(schedule) or len(schedule) != epochs:
@@ -214,6 +223,7 @@ class Hooks:
         return list(schedule)
 
     def evaluation_model(self) -> Evaluation:
+        """Ask which track is scored, and after what fine-tuning."""
         chosen = self._ask("evaluation_model")
         if not isinstance(chosen, Evaluation):
             raise self._wrong("evaluation_model", f"returned {kind_of(chosen)}, expected an Evaluation")
@@ -244,16 +254,16 @@ class Hooks:
             f"task {task}" if task else "",
             f"round {self._round + 1}" if self._round is not None else "",
         ]
-        known = ", ".join(part for part in where if part)
+        known = ", ".join(word for word in where if word)
         return MethodError(f"{self._name}.{hook} {what}" + (f" ({known})" if known else ""))
 
     def _check_tensor(
-        self, hook: str, what: str, value: Any, shape: tuple[int, ...], device: Any, client: str | None = None
+        self, hook: str, what: str, value: Any, shape: tuple[int, ...], device: torch.device, client: str | None = None
     ) -> None:
         import torch
 
         if not isinstance(value, torch.Tensor) or tuple(value.shape) != shape:
-            came = tuple(value.shape) if isinstance(value, torch.Tensor) else kind_of(value)
+            came = str(tuple(value.shape)) if isinstance(value, torch.Tensor) else kind_of(value)
             raise self._wrong(hook, f"returned {came} for {what!r}, expected a tensor of shape {shape}", client)
         if not value.is_floating_point() or value.layout != torch.strided or value.device.type != device.type:
             came = f"{value.dtype} ({value.layout}) on {value.device}"
@@ -266,7 +276,8 @@ def _finite_rows(values: Tensor) -> list[bool]:
         return []
     rows = values[:1] if values.stride(0) == 0 else values
     low, high = rows.aminmax(dim=1)  # NaN is both
-    return (low.isfinite() & high.isfinite()).tolist()
+    finite: list[bool] = (low.isfinite() & high.isfinite()).tolist()
+    return finite
 
 
 def _is_list(value: Any, kind: type) -> bool:
@@ -274,10 +285,10 @@ def _is_list(value: Any, kind: type) -> bool:
 
 
 def _is_schedule(value: Any) -> bool:
-    """Whether it has for each epoch a tuple of kinds, or several tuples that share it."""
+    """Say whether it has for each epoch a tuple of kinds, or several tuples that share it."""
 
     def kinds(member: Any) -> bool:
-        return _is_list(member, str) and bool(member) and not set(member) - set(KINDS)
+        return _is_list(member, str) and bool(member) and not set(member) - set(PART_KINDS)
 
     def epoch(member: Any) -> bool:
         return kinds(member) or (isinstance(member, (tuple, list)) and bool(member) and all(map(kinds, member)))
@@ -286,7 +297,7 @@ def _is_schedule(value: Any) -> bool:
 
 
 def _unsaveable(tree: Any, path: str = "") -> str | None:
-    """What in a tree no checkpoint can hold."""
+    """Find what in a tree no checkpoint can hold; None if all of it can be saved."""
     import torch
 
     if isinstance(tree, dict):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .architectures import ARCHITECTURES, Architecture
 from .errors import FmtlbenchError, UsageError, nearest, short_repr, unknown
-from .exchange import KINDS
+from .exchange import PART_KINDS
 from .hooks import MethodError, build_options, call_hook, kind_of, refusal_of
 from .models.catalog import STRIDES
 from .tasks import in_order
@@ -140,7 +140,7 @@ class Network:
         parts = self._ask("parts", call=model.parts)
         for part in parts:
             kind, task, module = part if isinstance(part, tuple) and len(part) == 3 else (None, None, None)
-            if kind not in KINDS or task not in (None, *model.tasks) or not isinstance(module, nn.Module):
+            if kind not in PART_KINDS or task not in (None, *model.tasks) or not isinstance(module, nn.Module):
                 raise self._wrong(
                     "parts", f'has {short_repr(part)}, expected for example ("decoder", "{model.tasks[0]}", module)'
                 )

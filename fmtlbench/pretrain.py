@@ -36,10 +36,10 @@ from .engine.checkpoint import (
     state_file,
     write_state,
 )
+from .engine.epoch_watch import DivergedError
 from .engine.optim import learning_rate
 from .engine.process_settings import process_settings
 from .engine.track import Track
-from .engine.watch import DivergedError
 from .errors import UsageError, unknown
 from .files import check_folder, check_output, sha256_file, write_json, write_output
 from .listeners import Listener

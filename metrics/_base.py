@@ -101,7 +101,7 @@ class Metric:
 
     def compute(self) -> MetricResult:
         self._settle()
-        value, extras = math.nan, {}
+        value, extras = math.nan, dict[str, float]()
         if self._sums:
             value, extras = self._score({key: value.cpu() for key, value in self._sums.items()})
         return MetricResult(value, self.label, self.unit, self.higher_is_better, extras)
@@ -129,7 +129,8 @@ class Metric:
                 self._sums[key] = value.clone()
 
 
-def option(metric: str, name: str, value: Any, valid: tuple) -> Any:
+def option(metric: str, name: str, value: str, valid: tuple[str, ...]) -> str:
+    """Return an option's value if it is valid; otherwise raise MetricError."""
     if value not in valid:
         raise MetricError(f"{metric}: {name} is {value!r}, expected one of {', '.join(map(repr, valid))}")
     return value

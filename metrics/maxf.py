@@ -45,12 +45,14 @@ class MaxF(Metric):
         scores: str = "probability",
         iou: str = "image",
     ) -> None:
-        if not 1 <= thresholds <= 255 or levels(thresholds) is None:
+        found = levels(thresholds) if 1 <= thresholds <= 255 else None
+        if found is None:
             near = min((n for n in range(1, 256) if levels(n)), key=lambda n: abs(n - thresholds))
             raise MetricError(
                 f"maxF: thresholds is {thresholds}, expected a number n from 1 to 255 whose steps of 1/(n+1) single "
                 f"precision splits exactly; the nearest is {near}"
             )
+        self.levels = found
         option("maxF", "scores", scores, ("probability", "sigmoid_of_probability"))
         option("maxF", "iou", iou, ("image", "batch"))
         self.grid = [k / (thresholds + 1) for k in range(1, thresholds + 1)]
@@ -68,7 +70,7 @@ class MaxF(Metric):
         same_shape("maxF", prediction, target)
         if not target.numel():
             return
-        steps, fine = len(self.grid) + 1, levels(len(self.grid))
+        steps, fine = len(self.grid) + 1, self.levels
         scores = prediction if self.options["scores"] == "probability" else prediction.float().sigmoid()
         # on a CPU image by image, which stays in the cache; on a GPU all at once
         part = len(target) if target.is_cuda else 1

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ._base import IGNORE, METRICS, Metric, MetricError, as_tensor, option, require, same_shape, within
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import torch
+    from typing_extensions import Self
+
+    from fmtlbench.datasets import DatasetInfo
+    from fmtlbench.tasks import TaskSpec
 
 
 @METRICS.register("miou")
@@ -37,7 +43,7 @@ class MeanIoU(Metric):
         self.num_classes, self.absent, self.ignore = num_classes, absent, ignore
 
     @classmethod
-    def set_up(cls, task, dataset, size, options):
+    def set_up(cls, task: TaskSpec, dataset: DatasetInfo, size: tuple[int, int], options: Mapping[str, Any]) -> Self:
         return super().set_up(task, dataset, size, {"num_classes": dataset.classes[task.name], **options})
 
     def update(self, prediction: Any, target: Any) -> None:

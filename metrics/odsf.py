@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ._base import METRICS, Metric, MetricError, as_tensor, binary_label, option, require, same_shape, within
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from concurrent.futures import Future, ProcessPoolExecutor
+
     import numpy as np
     import torch
+    from typing_extensions import Self
+
+    from fmtlbench.datasets import DatasetInfo
+    from fmtlbench.tasks import TaskSpec
 
     from .edges.image import Counts
 
@@ -64,11 +71,11 @@ class OdsF(Metric):
         option("odsF", "gt", gt, ("seism", "plain", "labelmap"))
         super().__init__(max_dist=max_dist, nms=bool(nms), gt=gt, thresholds=thresholds)
         self.jobs = jobs
-        self._pool = None
-        self._running: deque = deque()
+        self._pool: ProcessPoolExecutor | None = None
+        self._running: deque[Future[Counts]] = deque()
 
     @classmethod
-    def set_up(cls, task, dataset, size, options):
+    def set_up(cls, task: TaskSpec, dataset: DatasetInfo, size: tuple[int, int], options: Mapping[str, Any]) -> Self:
         """Let the dataset's tolerance be a pixel and a half at least; what a config says is taken as it is."""
         meant = dataset.metric_options.get(cls.name, {})
         if "max_dist" in meant:
@@ -90,9 +97,8 @@ class OdsF(Metric):
         else:
             label, known = binary_label(target)
             require(probable, (known, "odsF target", target, "0, 1 or 255 (ignore)"))
-            label = label.byte().cpu().numpy()
-            labels, ignored = label & 1, label == 2
-            ignored = ignored if ignored.any() else None
+            codes = label.byte().cpu().numpy()
+            labels, ignored = codes & 1, codes == 2 if (codes == 2).any() else None
         strength = (prediction.float() * 255).byte().cpu().numpy()  # truncates, as the public route does
         for i in range(len(strength)):
             self._image(strength[i], labels[i], None if ignored is None else ignored[i])
@@ -146,7 +152,7 @@ class OdsF(Metric):
             self._pool.shutdown()
             self._pool = None
 
-    def __getstate__(self) -> dict:
+    def __getstate__(self) -> dict[str, Any]:
         self._settle()
         return {**self.__dict__, "_pool": None}
 
@@ -157,7 +163,7 @@ class OdsF(Metric):
         from .edges.curve import precision_recall
 
         n = self.options["thresholds"]
-        sums = self.state() or {"matched": np.zeros(n, int), "predicted": np.zeros(n, int), "actual": 0}
+        sums = self.state() or {"matched": np.zeros(n, int), "predicted": np.zeros(n, int), "actual": np.zeros((), int)}
         precision, recall, f = precision_recall(sums["matched"], sums["predicted"], sums["matched"], sums["actual"])
         return {"threshold": np.arange(1, n + 1) / (n + 1), "precision": precision, "recall": recall, "F": f}
 
@@ -179,7 +185,7 @@ class OdsF(Metric):
         return 100 * float(curve["F"][best]), extras
 
 
-def _pool(jobs: int) -> Any:
+def _pool(jobs: int) -> ProcessPoolExecutor:
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
 from ..runs.absence import FAILED, Absence, absent_folder, read_absence
-from ..runs.find import located
+from ..runs.find import locate_runs
 from ..runs.folder import DamagedRun, RunFolder, everybody
 from ..setting import flatten
 from .labels import Labels, client_groups, counted
@@ -73,7 +73,7 @@ def find_runs(paths: Iterable[str | Path] = ("runs",)) -> list[Path]:
     Raises:
         UsageError: A path that does not exist, or has no run in it.
     """
-    return [folder for folder, _ in located(paths)[0]]
+    return [folder for folder, _ in locate_runs(paths)[0]]
 
 
 def collect(paths: Iterable[str | Path] = ("runs",), reading: Iterable[str] = ()) -> Collection:
@@ -102,7 +102,7 @@ def _no_garbage() -> Iterator[None]:
 
 def _collect(paths: Iterable[str | Path], reading: tuple[str, ...]) -> Collection:
     runs, problems = [], []
-    folders, files = located(paths)
+    folders, files = locate_runs(paths)
     absent = _absent(files, problems)
     for folder, name in folders:
         try:

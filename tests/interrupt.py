@@ -1,4 +1,4 @@
-"""Ways to end a run in the middle."""
+"""Ways to end a run in the middle, each told by what happens then: a step, a round, a message, a call."""
 
 from __future__ import annotations
 
@@ -7,39 +7,102 @@ import signal
 
 import pytest
 
+from fmtlbench.engine.executor import SerialExecutor
+from fmtlbench.engine.messages import Train
+from fmtlbench.listeners import Listener
+
+
+class Stopped(BaseException):
+    """A run that was stopped, as by Ctrl-C: no listener's mistake, which would be caught."""
+
 
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def after(count, function, then=die):
-    """`function` until its `count`-th call, which kills the process instead."""
-    calls = [0]
+def stop(*_, **__):
+    raise Stopped
+
+
+class AtStep(Listener):
+    """Interrupts a run after a training step of a round, both counted from 1 and over all clients."""
+
+    def __init__(self, number, step=1, then=stop):
+        self.number, self.wanted, self.then = number, step, then
+
+    def begin(self, start):
+        self.done, self.steps = start.done, 0
+
+    def step(self, party, watch):
+        self.steps += 1
+        if (self.done + 1, self.steps) == (self.number, self.wanted):
+            self.then()
+
+    def round_done(self, row, timing):
+        self.done, self.steps = row["round"], 0
+
+
+class AfterRound(Listener):
+    """Interrupts a run after a round, counted from 1: its rows are on disk, and its checkpoint where one is due."""
+
+    def __init__(self, number, then=stop):
+        self.number, self.then = number, then
+
+    def round_done(self, row, timing):
+        if row["round"] == self.number:
+            self.then()
+
+
+class AtMessage(SerialExecutor):
+    """Interrupts a run at the first message of a kind in a round, counted from 1.
+
+    Args:
+        kind: The message's class.
+        number: The round's.
+        client: To this client only; None is any.
+        following: Only once a message of this kind was sent in the round.
+        replied: When the clients have answered and the server goes on; else before anybody hears it.
+        then: What happens.
+    """
+
+    def __init__(self, kind, number, client=None, following=None, replied=False, then=die):
+        super().__init__()
+        self.kind, self.number, self.client, self.following = kind, number, client, following
+        self.replied, self.then = replied, then
+        self.round, self.sent = 0, []  # the kinds of the round's messages so far
+
+    def map(self, messages, on_step=None):
+        for message in messages.values():
+            if isinstance(message, Train):
+                self.round, self.sent = message.index + 1, []
+                break
+        told = [index for index, message in messages.items() if isinstance(message, self.kind)]
+        meant = bool(told) if self.client is None else self.client in told
+        chosen = meant and self.round == self.number and self.following in (None, *self.sent)
+        if chosen and not self.replied:
+            self.then()
+        yield from super().map(messages, on_step)
+        self.sent += map(type, messages.values())
+        if chosen and self.replied:
+            self.then()
+
+
+def unless(function, when, then=die):
+    """`function`, but `then` with the same arguments where `when` says so of them."""
 
     def wrapped(*args, **kwargs):
-        calls[0] += 1
-        return then(*args, **kwargs) if calls[0] == count else function(*args, **kwargs)
+        return then(*args, **kwargs) if when(*args, **kwargs) else function(*args, **kwargs)
 
     return wrapped
 
 
-class Stopped(Exception):
-    """A run that was stopped between two rounds."""
+def always(*_, **__):
+    return True
 
 
-def stopped_and_whole(run, monkeypatch, folder, rounds_done=2):
+def stopped_and_whole(run, folder, rounds_done=2):
     """(a run that was stopped after some rounds and resumed, the same run uninterrupted); `run(out=…)` runs it."""
-    from fmtlbench.engine import run as engine_run
-
-    whole, save = run(out=folder / "whole"), engine_run.save_checkpoint
-
-    def stop(checkpoints, done, states):
-        save(checkpoints, done, states)
-        if done == rounds_done:
-            raise Stopped
-
-    with monkeypatch.context() as patch:
-        patch.setattr(engine_run, "save_checkpoint", stop)
-        with pytest.raises(Stopped):
-            run(out=folder / "stopped")
+    whole = run(out=folder / "whole")
+    with pytest.raises(Stopped):
+        run(out=folder / "stopped", progress=AfterRound(rounds_done))
     return run(out=folder / "stopped"), whole

@@ -16,7 +16,7 @@ from fmtlbench.architectures import ARCHITECTURES, Architecture
 from fmtlbench.bench.grid import Flags, label_of, read_grid
 from fmtlbench.cli import main
 from fmtlbench.config import ModelConfig, RunConfig
-from fmtlbench.engine.stored import StoredRun
+from fmtlbench.engine.stored_run import StoredRun
 from fmtlbench.errors import FmtlbenchError, RefusedError, UsageError
 from fmtlbench.hooks import MethodError
 from fmtlbench.models.build import build_model

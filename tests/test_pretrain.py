@@ -12,14 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from interrupt import after
+from interrupt import Stopped, stop, unless
 from safetensors.torch import load_file
 
 from fmtlbench import pretrain as module
 from fmtlbench.cli import main
 from fmtlbench.config import ModelConfig
 from fmtlbench.datasets.synth.labels import presence
-from fmtlbench.engine.watch import DivergedError
+from fmtlbench.engine.epoch_watch import DivergedError
 from fmtlbench.errors import FmtlbenchError, UsageError
 from fmtlbench.files import sha256_file
 from fmtlbench.listeners import Listener
@@ -135,10 +135,10 @@ def test_same_plan_same_bytes_and_another_seed_others(backbone, tmp_path):
 KILLED = """
 import sys
 sys.path.insert(0, {tests!r})
-from interrupt import after
+from interrupt import unless
 from fmtlbench import pretrain as module
 module.CHECKPOINT_EVERY = 2
-module.train_step = after(6, module.train_step)
+module.train_step = unless(module.train_step, lambda plan, track, scenes, step: step == 5)
 module.pretrain(module.Plan({backbone!r}, steps=6, scenes={scenes}, size=(32, 32)), {folder!r})
 """
 
@@ -158,12 +158,9 @@ def test_killed_and_started_again_gives_the_same_bytes(backbone, tmp_path):
 
 
 def interrupted(folder, monkeypatch, **changes):
-    def stop(*_):
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patch:
-        patch.setattr(module, "train_step", after(6, train_step, stop))
-        with pytest.raises(KeyboardInterrupt):
+        patch.setattr(module, "train_step", unless(train_step, lambda plan, track, scenes, step: step == 5, stop))
+        with pytest.raises(Stopped):
             pretrain(small(**changes), folder)
 
 

@@ -11,11 +11,11 @@ import archives
 import numpy as np
 import pytest
 import torch
-from interrupt import after
+from interrupt import AtStep, die
 from safetensors.torch import save_file
 
+import fmtlbench
 from fmtlbench.cli import main
-from fmtlbench.engine import client
 from fmtlbench.errors import RefusedError
 from fmtlbench.resolving import resolve
 
@@ -228,11 +228,9 @@ def _told(function, calls):
 
 
 def test_killed_and_resumed_equals_uninterrupted(expected, root, duo, tmp_path):
-    argv = command(duo, tmp_path / "runs", "--rounds", 2, "--data-root", root)
-
     def doomed():
-        client.task_loss = after(30, client.task_loss)  # in the second round
-        main(argv)
+        asked = {"rounds": 2, "device": "cpu", "data_root": root, "out": tmp_path / "runs", **NANO}
+        fmtlbench.run("fedhca2", duo, progress=AtStep(2, 3, then=die), **asked)
 
     child = multiprocessing.get_context("fork").Process(target=doomed)
     child.start()

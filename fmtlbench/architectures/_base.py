@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..models.backbones import Encoder
     from ..models.net import DenseNet
 
-ARCHITECTURES = Registry("architecture", "fmtlbench.architectures")
+ARCHITECTURES: Registry[type[Architecture]] = Registry("architecture", "fmtlbench.architectures")
 
 
 class Architecture:

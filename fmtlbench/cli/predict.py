@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..engine.stored import StoredRun
+    from ..engine.stored_run import StoredRun
     from ..listeners import Listener
 
 EPILOG = """\
@@ -56,7 +56,7 @@ def main(args: argparse.Namespace) -> int:
     _check(args)
 
     from ..engine.predict import check_comparable, save_predictions
-    from ..engine.stored import StoredRun
+    from ..engine.stored_run import StoredRun
     from ..listeners.bars import Bars
     from ..listeners.json_lines import JsonLines
     from ..predictions.write import check_replaceable

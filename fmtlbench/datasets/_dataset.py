@@ -39,7 +39,8 @@ class Reader(Protocol):
 
     info: DatasetInfo
     split: str
-    size: tuple[int, int] | None
+    size: tuple[int, int]
+    resize: str
     stacked: bool  # all images have `size` and come as stacks (`batch`), else one by one at their own (`sample`)
     fingerprint: str
 
@@ -56,6 +57,9 @@ class Reader(Protocol):
 
     def eligible(self, tasks: tuple[str, ...]) -> np.ndarray | None:
         """Return the images a client with exactly these tasks may use; None: all."""
+
+    def prepare_workers(self) -> None:
+        """Do what processes that load images should find done."""
 
 
 class Dataset:

@@ -20,7 +20,7 @@ from ..errors import FmtlbenchError
 from ..files import sha256_file, sync_folder, write_json
 from ..runs.folder import DamagedRun, NewerFormat, check_format
 from ..runs.records import FIRST_FORMAT, FORMAT
-from .trees import join_tree, split_tree
+from .state_trees import join_tree, split_tree
 
 KEEP = 2
 
@@ -77,7 +77,7 @@ def save_file(tensors: dict[str, Any], file: Path) -> None:
 
 
 def available(folder: Path) -> list[int]:
-    """Numbers of complete rounds that a checkpoint exists for, oldest first; damaged ones included."""
+    """Return the numbers of rounds that a checkpoint exists for, oldest first; damaged ones included."""
     return sorted(int(path.name[6:]) for path in folder.glob("round-*") if path.name[6:].isdigit())
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..algorithms import Kinds
+from ..algorithms import EpochKinds, Kinds
 from ..config import RunConfig
 from ..configured_tasks import task_specs
 from ..cost.clock import OTHER, stopwatch
@@ -19,38 +22,50 @@ from ..cost.compute import counts_of
 from ..data.batches import batch_count, train_batches
 from ..data.views import ClientData
 from ..errors import FmtlbenchError
-from ..exchange import Party
+from ..exchange import TRAVELLING_KINDS, Party
 from ..hooks import Hooks
 from ..losses import task_loss
 from ..models.build import build_client_model
 from ..networks import network_of
 from ..seeds import seed_of, stream
 from .checkpoint import read_state, write_state
-from .compiled import compiler_errors
+from .epoch_watch import DivergedError, EpochWatch
 from .evaluate import evaluate
 from .messages import (
     ClientFacts,
+    ClientRows,
     Count,
     Evaluate,
     Install,
     Layout,
     Load,
     Message,
-    Parts,
     Reply,
     Save,
     Send,
     Train,
     TrainReport,
-)  # fmt: skip
+)
 from .optim import learning_rate, make_optimizer
 from .parking import Parking
 from .precision import AMP_TYPES
-from .track import Track
-from .trees import map_leaves
-from .watch import DivergedError, EpochWatch
+from .state_trees import map_leaves
+from .torch_compile import compiler_errors
+from .track import Network, Track
 
-TRAVELS = ("encoder", "decoder")
+if TYPE_CHECKING:
+    from ..runs.records import Score
+    from .executor import OnStep
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One pass over a client's training images."""
+
+    round: int
+    trained: EpochKinds
+    lr: float
+    order: np.random.Generator  # decides the order of the images and their augmentation
 
 
 class Client:
@@ -77,28 +92,32 @@ class Client:
         self.has_objective = algorithm.has_objective
         self.anchor: dict[str, list[Tensor]] = {}
         self.parking = Parking(config.federation.park, device)
-        self.clock, self.spent = stopwatch(device), {}
+        self.clock = stopwatch(device)
+        self.spent: dict[str, float] = {}  # seconds by phase since the server was last told
         self.warm = False  # the first batch of a process pays for lazy initialisation and searches of kernels
 
     @property
     def steps_per_round(self) -> int:
+        """Return how many training steps a round takes, over all tracks."""
         per_epoch = batch_count(len(self.data.train), self.config.train.batch_size) * len(self.steps)
         return len(self.tracks) * len(self.schedule) * per_epoch
 
     @property
     def main(self) -> Track:
-        """The track that travels."""
+        """Return the track that travels."""
         return self.tracks["main"]
 
     # -- what the server asks ----------------------------------------------------------------------------------------
 
     def facts(self) -> ClientFacts:
-        """What does not change about this client."""
+        """Return what does not change about this client."""
         flat = self.main.flat
-        layouts = {kind: Layout(tuple(flat.owners(kind, self.party.index)), flat.layout(kind)) for kind in TRAVELS}
+        layouts = {
+            kind: Layout(tuple(flat.owners(kind, self.party.index)), flat.layout(kind)) for kind in TRAVELLING_KINDS
+        }
         return ClientFacts(layouts, flat.counts(), self.steps_per_round)
 
-    def answer(self, message: Message, on_step: Callable | None = None) -> Reply:
+    def answer(self, message: Message, on_step: OnStep | None = None) -> Reply:
         """Do what the message says, then rest; `on_step` is told of every training step."""
         self.parking.wake()
         try:
@@ -113,41 +132,43 @@ class Client:
         gradients = [track.flat.gradient for track in self.tracks.values() if track.flat.gradient is not None]
         self.parking.rest([*models, *anchors], gradients)  # an epoch begins with gradients of zero
 
-    def _answer(self, message: Message, on_step: Callable | None) -> Reply:
+    def _answer(self, message: Message, on_step: OnStep | None) -> Reply:
         match message:
             case Train():
                 if message.install:
                     self.install(message.install)
                 start = self.read(message.start_of)
                 report = self.train(message.index, message.kinds, on_step)
-                return Reply(self.times(), report=report, parts=self.read(message.kinds), start=start)
+                return Reply(self.times(), report=report, rows=self.read(message.kinds), start=start)
             case Evaluate():
                 return Reply(scores=tuple(self.evaluate(message.index)), spent=self.times())
             case Install():
-                self.install(message.parts)
+                self.install(message.rows)
                 return Reply(self.times())
             case Send():
-                return Reply(self.times(), parts=self.read(message.kinds))
+                return Reply(self.times(), rows=self.read(message.kinds))
             case Save(file=None):
                 state = map_leaves(self.state_dict(), Tensor, torch.clone)  # the models go on, or are parked
                 return Reply(self.times(), state=state)
-            case Save():
-                return Reply(self.times(), saved=write_state(Path(message.file), self.state_dict()))
-            case Load():
-                from_file = message.state is None
-                self.load_state_dict(read_state(message.file, message.skeleton) if from_file else message.state)
+            case Save(file=str(file)):
+                return Reply(self.times(), saved=write_state(Path(file), self.state_dict()))
+            case Load(state=None, file=str(file)):
+                self.load_state_dict(read_state(file, message.skeleton))
+                return Reply(self.times())
+            case Load(state=dict(state)):
+                self.load_state_dict(state)
                 return Reply(self.times())
             case Count():
                 return Reply(self.times(), counts=counts_of(self))
         raise TypeError(f"client {self.party.id}: no answer to {message!r}")
 
-    def read(self, kinds: tuple[str, ...]) -> Parts:
-        """Copies of the asked parts, one row per owner."""
+    def read(self, kinds: Kinds) -> ClientRows:
+        """Return copies of the rows of `kinds`, one per owner."""
         return {kind: self.main.flat.read(kind) for kind in kinds}
 
-    def install(self, parts: Parts) -> None:
+    def install(self, rows: ClientRows) -> None:
         """Take what the server sent: as the new model, or its parameters as the anchor of the local objective."""
-        for kind, values in parts.items():
+        for kind, values in rows.items():
             if self.algorithm.installs:
                 self.main.flat.write(kind, values)
             else:
@@ -156,24 +177,25 @@ class Client:
 
     # -- local training ----------------------------------------------------------------------------------------------
 
-    def train(self, index: int, kinds: tuple[str, ...], on_step: Callable | None = None) -> TrainReport:
-        """The local epochs of round `index`, in which `kinds` travel."""
+    def train(self, index: int, kinds: Kinds, on_step: OnStep | None = None) -> TrainReport:
+        """Do the local epochs of round `index`, in which `kinds` travel."""
         self.algorithm.begin(index)
         self.clock.start()
         if self.has_objective and self.algorithm.installs:
             self.anchor = {kind: [row.clone() for row in self.main.flat.rows(kind)] for kind in kinds}
         total = self.config.federation.rounds * len(self.schedule)
-        results = {}
+        results: dict[str, tuple[dict[str, float], float | None]] = {}
         for name, track in self.tracks.items():
             self.track = name
             if self.config.train.optimizer_state == "fresh":
                 track.renew_optimizer()
             with self._randomness("train", index):
-                for epoch, trained in enumerate(self.schedule):
-                    done, dataset = index * len(self.schedule) + epoch, self.party.dataset
+                for number, trained in enumerate(self.schedule):
+                    done, dataset = index * len(self.schedule) + number, self.party.dataset
                     lr = learning_rate(self.config.train, done, total, len(self.schedule), dataset)
-                    order = stream(self.config.seed, "order", self.party.id, index, epoch)
-                    results[name] = self._epoch(track, track.optimizer, index, trained, lr, order, on_step)
+                    order = stream(self.config.seed, "order", self.party.id, index, number)
+                    epoch = Epoch(index, trained, lr, order)
+                    results[name] = self._epoch(track, track.optimizer, epoch, on_step)
         losses, norm = results[self.algorithm.evaluation_model().track]
         self.clock.lap(OTHER)
         spent = self.clock.read()
@@ -185,56 +207,55 @@ class Client:
             self.spent[phase] = self.spent.get(phase, 0.0) + spent
 
     def times(self) -> dict[str, float]:
-        """Seconds by phase since this was last asked."""
+        """Return the seconds by phase since this was last asked."""
         spent, self.spent = self.spent, {}
         return spent
 
     @contextmanager
     def _randomness(self, *names: object) -> Iterator[None]:
-        """Drop-path and the like draw from the client's own stream; the caller's generator is left alone."""
+        """Let drop-path and the like draw from the client's own stream; the caller's generator is left alone."""
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
             torch.manual_seed(seed_of(self.config.seed, self.party.id, *names))
             yield
 
     @compiler_errors()
     def _epoch(
-        self, track: Track, optimizer: torch.optim.Optimizer, index: int, trained: Kinds | tuple[Kinds, ...], lr: float,
-        order: np.random.Generator, on_step: Callable | None = None,
-    ) -> tuple[dict[str, float], float | None]:  # fmt: skip
-        """The only batch loop there is."""
+        self, track: Track, optimizer: torch.optim.Optimizer, epoch: Epoch, on_step: OnStep | None = None
+    ) -> tuple[dict[str, float], float | None]:
+        """Train for one epoch, the only batch loop there is; return mean losses by task and the mean gradient norm."""
         train, tasks, amp = self.config.train, self.party.tasks, AMP_TYPES[self.config.train.amp]
         track.model.train()
         for group in optimizer.param_groups:
-            group["lr"] = lr
+            group["lr"] = epoch.lr
         flat, scaler = track.flat, track.scaler
         batches = batch_count(len(self.data.train), train.batch_size)
-        turns = turns_of(trained, batches)
-        watch = EpochWatch(self.party.id, index, self.steps, batches, self.device)
+        turns = turns_of(epoch.trained, batches)
+        watch = EpochWatch(self.party.id, epoch.round, self.steps, batches, self.device)
         self.clock.lap(OTHER)
         workers = self.config.data.workers
         amounts = train.amounts(self.party.dataset)
         loaded = train_batches(
-            self.data.train, tasks, train.batch_size, order, train.augment, self.device, workers, amounts
+            self.data.train, tasks, train.batch_size, epoch.order, train.augment, self.device, workers, amounts
         )
         for position, batch in enumerate(loaded):
             if position in turns:
-                flat.watch_gradients(turns[position])
+                gradient = flat.watch_gradients(turns[position])
             self.clock.lap("load" if self.warm else "warmup")
             for number, learned in enumerate(self.steps):
                 with torch.autocast(self.device.type, amp) if amp else nullcontext():
                     raw = self._forward(track.network, batch["image"], learned)
                 losses = [task_loss(self.specs[task], raw[task], batch[task]) for task in learned]
-                total = sum(self.specs[task].weight * loss for task, loss in zip(learned, losses))
+                total: Tensor = reduce(add, [self.specs[task].weight * loss for task, loss in zip(learned, losses)])
                 if self.has_objective and (extra := self.algorithm.local_objective(self, total)) is not None:
                     total = total + extra
                 if number == 0 or not self.network.adds_up_gradients:
-                    flat.gradient.zero_()
+                    gradient.zero_()
                 scaler.scale(total).backward()
                 scaler.unscale_(optimizer)
-                norm = flat.gradient.norm()
+                norm = gradient.norm()
                 watch.step(losses, norm, flat, scaler.is_enabled())
                 if train.clip_norm is not None:
-                    flat.gradient *= (train.clip_norm / (norm + 1e-6)).clamp(max=1)
+                    gradient *= (train.clip_norm / (norm + 1e-6)).clamp(max=1)
                 scaler.step(optimizer)
                 scaler.update()
                 if on_step is not None:
@@ -243,13 +264,13 @@ class Client:
             self.warm = True
         if scaler.is_enabled() and scaler.get_scale() < 1:
             raise DivergedError(
-                f"client {self.party.id}, round {index + 1}: gradients of {', '.join(tasks)} overflow fp16 at "
+                f"client {self.party.id}, round {epoch.round + 1}: gradients of {', '.join(tasks)} overflow fp16 at "
                 "any loss scale; try --set train.amp=bf16"
             )
         return watch.finish(flat, scaler.is_enabled())
 
-    def _forward(self, network: Callable, image: Tensor, tasks: tuple[str, ...]) -> dict[str, Tensor]:
-        """One forward pass in training."""
+    def _forward(self, network: Network, image: Tensor, tasks: tuple[str, ...]) -> dict[str, Tensor]:
+        """Return the raw outputs of the tasks of a training step."""
         try:
             return network(image, tasks)
         except (ValueError, RuntimeError) as error:  # a RuntimeError where the network is compiled
@@ -264,10 +285,12 @@ class Client:
     # -- what the method's local objective may ask (algorithms.Local) ------------------------------------------------
 
     @property
-    def anchored(self) -> tuple[str, ...]:
+    def anchored(self) -> Kinds:
+        """Return the kinds that have an anchor."""
         return tuple(self.anchor)
 
     def squared_distance(self, kind: str) -> Tensor:
+        """Return ‖θ − anchor‖² of the track in training."""
         total = torch.zeros((), device=self.device)
         flat = self.tracks[self.track].flat
         live = iter(flat.parameters_of((kind,)))
@@ -279,16 +302,18 @@ class Client:
         return total
 
     def squared_norm(self, kind: str) -> Tensor:
+        """Return ‖θ‖² of the track in training."""
         parameters = self.tracks[self.track].flat.parameters_of((kind,))
         return torch.stack([parameter.square().sum() for parameter in parameters]).sum()
 
     def size(self, kind: str) -> int:
+        """Return the number of parameters of `kind`."""
         return self.main.flat.counts()[kind]
 
     # -- scoring and saving ------------------------------------------------------------------------------------------
 
-    def evaluate(self, index: int) -> list[dict[str, Any]]:
-        """Scores on every test split the scenario asks for, as plain records."""
+    def evaluate(self, index: int) -> list[Score]:
+        """Return scores on every test split the scenario asks for."""
         batch_size, workers = self.config.evaluation.batch_size, self.config.data.workers
         self.clock.start()
         with self.scored_model(index) as model:
@@ -299,7 +324,7 @@ class Client:
 
     @contextmanager
     def scored_model(self, index: int) -> Iterator[nn.Module]:
-        """The network that is judged after round `index`: the method's choice of track, fine-tuned if it says so."""
+        """Lend the network that is judged after round `index`: the method's choice, fine-tuned if it says so."""
         self.algorithm.begin(index)
         chosen = self.algorithm.evaluation_model()
         track = self.tracks[chosen.track]
@@ -316,30 +341,38 @@ class Client:
             if track.scaler.is_enabled():
                 track.scaler.load_state_dict(scale)
 
-    def _finetune(self, track: Track, index: int, schedule: Sequence[Kinds | tuple[Kinds, ...]]) -> None:
-        """Some epochs at the full learning rate with an optimiser of their own, on the client's training images."""
+    def _finetune(self, track: Track, index: int, schedule: Sequence[EpochKinds]) -> None:
+        """Train some epochs at the full learning rate with an optimiser of their own."""
         optimizer = make_optimizer(self.config.train, track.flat.parameters, self.device)
         with self._randomness("finetune", index):
-            for epoch, trained in enumerate(schedule):
-                order = stream(self.config.seed, "finetune", self.party.id, index, epoch)
-                self._epoch(track, optimizer, index, trained, self.config.train.lr, order)
+            for number, trained in enumerate(schedule):
+                order = stream(self.config.seed, "finetune", self.party.id, index, number)
+                self._epoch(track, optimizer, Epoch(index, trained, self.config.train.lr, order))
 
     def state_dict(self) -> dict[str, Any]:
+        """Return everything that a resumed run needs of this client."""
         state: dict[str, Any] = {name: track.state_dict() for name, track in self.tracks.items()}
         if not self.algorithm.installs:
             state["anchor"] = self.anchor
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Be as the client was that returned this state."""
         for name, track in self.tracks.items():
             track.load_state_dict(state[name])
         self.anchor = {kind: [row.to(self.device) for row in rows] for kind, rows in state.get("anchor", {}).items()}
 
 
-def turns_of(trained: Kinds | tuple[Kinds, ...], batches: int) -> dict[int, Kinds]:
-    """From which batch of an epoch on which kinds of blocks train: all the way, or by turns of equal length."""
+def turns_of(trained: EpochKinds, batches: int) -> dict[int, Kinds]:
+    """Return from which batch of an epoch on which kinds train: all the way, or by turns of equal length."""
+    turns = _as_turns(trained)
+    if batches < len(turns):  # not one for each: all at once
+        return {0: tuple(dict.fromkeys(kind for kinds in turns for kind in kinds))}
+    return {turn * batches // len(turns): kinds for turn, kinds in enumerate(turns)}
+
+
+def _as_turns(trained: EpochKinds) -> tuple[Kinds, ...]:
+    """Return the kinds of each turn of an epoch; one tuple of kinds is one turn."""
     if isinstance(trained[0], str):
-        return {0: trained}
-    if batches < len(trained):  # not one for each: all at once
-        return {0: tuple(dict.fromkeys(kind for kinds in trained for kind in kinds))}
-    return {turn * batches // len(trained): kinds for turn, kinds in enumerate(trained)}
+        return (trained,)
+    return trained

@@ -1,4 +1,4 @@
-"""How much memory a client's models take, before any of them is made."""
+"""Reckon how much memory a client's models take, before any of them is made."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..models.build import build_client_model
 
 # Numbers per parameter that optimisers keep.
 MOMENTS = {"adamw": 2, "adam": 2, "sgd": 1}
-_counted: dict[tuple, int] = {}
+_counted: dict[tuple[str, tuple[str, ...], int, str], int] = {}
 
 
 def client_memory(config: RunConfig, party: Party, tracks: int) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from torch import nn
@@ -14,17 +13,24 @@ from ..datasets import DatasetInfo
 from ..exchange import Party
 from ..meters import make_meter
 from ..metrics import Metric
+from ..runs.records import Score
 from ..tasks import TaskSpec
 
 
 @torch.no_grad()
 def evaluate(
-    model: nn.Module, party: Party, data: ClientData, info: DatasetInfo, specs: dict[str, TaskSpec], batch_size: int,
-    device: torch.device, workers: int = 0,
-) -> list[dict[str, Any]]:  # fmt: skip
-    """One record per (split, task, metric)."""
+    model: nn.Module,
+    party: Party,
+    data: ClientData,
+    info: DatasetInfo,
+    specs: dict[str, TaskSpec],
+    batch_size: int,
+    device: torch.device,
+    workers: int = 0,
+) -> list[Score]:
+    """Return one record per (split, task, metric)."""
     model.eval()
-    records = []
+    records: list[Score] = []
     for split, view in data.tests.items():
         meters = {task: make_meter(specs[task], info, view.dataset.size) for task in party.tasks}
         for batch in test_batches(view, party.tasks, batch_size, device, workers):
@@ -39,17 +45,37 @@ def evaluate(
     return records
 
 
-def score_records(party: Party, split: str, task: str, meter: Metric) -> list[dict[str, Any]]:
-    """A meter's result as plain rows: the primary value first, then its companions."""
+def score_records(party: Party, split: str, task: str, meter: Metric) -> list[Score]:
+    """Return a meter's result as records: the primary value first, then its companions."""
     result = meter.compute()
-    where = {"client": party.id, "dataset": party.dataset, "split": split, "task": task}
-    primary = {
-        **where, "metric": result.label, "value": _number(result.value), "unit": result.unit,
-        "higher_is_better": result.higher_is_better, "primary": True,
-    }  # fmt: skip
-    return [primary, *({**where, "metric": k, "value": _number(v), "primary": False} for k, v in result.extras.items())]
+    records: list[Score] = [
+        {
+            "client": party.id,
+            "dataset": party.dataset,
+            "split": split,
+            "task": task,
+            "metric": result.label,
+            "value": _number(result.value),
+            "unit": result.unit,
+            "higher_is_better": result.higher_is_better,
+            "primary": True,
+        }
+    ]
+    for name, value in result.extras.items():
+        records.append(
+            {
+                "client": party.id,
+                "dataset": party.dataset,
+                "split": split,
+                "task": task,
+                "metric": name,
+                "value": _number(value),
+                "primary": False,
+            }
+        )
+    return records
 
 
 def _number(value: float) -> float | None:
-    """JSON has no NaN: a score of nothing is null."""
+    """Return the value, or None for NaN and infinity, which JSON has not: a score of nothing is null."""
     return float(value) if math.isfinite(value) else None

@@ -9,15 +9,29 @@ import dataclasses
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..cost.processes import ProcessUse
-from .client import Client
+from ..exchange import Party
+from ..listeners import Losses
 from .factory import ClientFactory
 from .messages import ClientFacts, Message, Reply
 
-OnStep = Callable[..., None]  # told (party, watch) after every training step, where that can be seen
+OnStep = Callable[[Party, Losses], None]  # told after every training step, where that can be seen
 Recall = Callable[[int], Message | None]
+
+
+class AnsweringClient(Protocol):
+    """What an executor needs of a client, whoever made it."""
+
+    def facts(self) -> ClientFacts:
+        """Return what does not change about the client."""
+
+    def answer(self, message: Message, on_step: OnStep | None = None) -> Reply:
+        """Do what the message says."""
+
+    def rest(self) -> None:
+        """Take as little room as the config allows until the next message."""
 
 
 class Executor(Protocol):
@@ -38,7 +52,7 @@ class Executor(Protocol):
     def use(self) -> list[ProcessUse]:
         """Tell what the processes of the clients have used so far; this process, the server's, is not among them."""
 
-    def describe(self) -> dict[str, object]:
+    def describe(self) -> dict[str, Any]:
         """Say who the executor is and where its clients live, for the manifest."""
 
     def stop(self) -> None:
@@ -49,7 +63,7 @@ class SerialExecutor:
     """All clients in this process, one after the other."""
 
     def __init__(self) -> None:
-        self.clients: list[Client] = []
+        self.clients: list[AnsweringClient] = []
 
     def start(self, factory: ClientFactory, count: int) -> list[ClientFacts]:
         """Make the clients here."""
@@ -60,24 +74,24 @@ class SerialExecutor:
         return [client.facts() for client in self.clients]
 
     def map(self, messages: Mapping[int, Message], on_step: OnStep | None = None) -> Iterator[tuple[int, Reply]]:
-        """Each client answers when its reply is taken, so that one client's rows lie in memory at a time."""
+        """Have each client answer when its reply is taken, so that one client's rows lie in memory at a time."""
         for index, message in messages.items():
             began = time.perf_counter()
             reply = self.clients[index].answer(message, on_step)
             yield index, dataclasses.replace(reply, wall=time.perf_counter() - began)
 
     def settle(self, recall: Recall) -> None:
-        """Nothing is lost here that this process would survive."""
+        """Forget it: nothing is lost here that this process would survive."""
 
     def sees(self, folder: Path) -> bool:
-        """They are in this process."""
+        """Say yes: they are in this process."""
         return True
 
     def use(self) -> list[ProcessUse]:
-        """There are no other processes."""
+        """Return nothing: there are no other processes."""
         return []
 
-    def describe(self) -> dict[str, object]:
+    def describe(self) -> dict[str, Any]:
         """Say that everything was in this process."""
         return {"name": "serial"}
 

@@ -1,4 +1,4 @@
-"""Makes clients from plain data, wherever they shall live."""
+"""Make clients from plain data, wherever they shall live."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ class Newcomer(Algorithm):
     class Params:
         epochs: int
 
-    def evaluation_model(self):
+    params: Params
+
+    def evaluation_model(self) -> Evaluation:
+        """Score a copy whose decoders and heads were fitted for `epochs` epochs."""
         return Evaluation(finetune=(("decoder", "head"),) * self.params.epochs)
 
 
@@ -59,7 +62,7 @@ class ClientFactory:
         return {**self.__dict__, "data": None, "_methods": None}
 
     def make(self, index: int) -> Client:
-        """The client of this number, those that take part first."""
+        """Make the client of this number, those that take part first."""
         data = self.opened()
         members, late = parties(self.config, data), newcomers(self.config, data)
         if self._methods is None:
@@ -69,7 +72,7 @@ class ClientFactory:
         return Client(self.config, [*members, *late][index], data[index], method, torch.device(self.device))
 
     def opened(self) -> list[ClientData]:
-        """The views of all clients on the data, opened in this process at the first call."""
+        """Return the views of all clients on the data, opened in this process at the first call."""
         if self.data is None:
             self.data = client_data(self.config, open_datasets(self.config, self.data_root, Listener()))
         return self.data

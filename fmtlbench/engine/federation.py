@@ -3,24 +3,39 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 
+from ..algorithms import Kinds
 from ..algorithms._linear import gram
 from ..cost.clock import OTHER, stopwatch
 from ..data.views import newcomers, parties
 from ..exchange import Round, Rows
+from ..runs.records import RoundRow, Score, Updates
 from ..seeds import stream
 from .checkpoint import Checkpoint, state_file, write_state
-from .executor import Executor, SerialExecutor
+from .executor import Executor, OnStep, SerialExecutor
 from .factory import ClientFactory, make_algorithm
 from .ledger import Ledger
-from .messages import Count, Evaluate, Install, Load, Message, Parts, Reply, Save, Send, Train, TrainReport
-from .trees import to_device
+from .messages import (
+    ClientRows,
+    Count,
+    Evaluate,
+    Install,
+    Load,
+    Message,
+    Reply,
+    Save,
+    Send,
+    Train,
+    TrainReport,
+    required,
+)
+from .state_trees import to_device
 
 
 @dataclass(frozen=True)
@@ -28,7 +43,7 @@ class Trained:
     """A round half-way: its clients have trained, and the server has done nothing with what they sent."""
 
     index: int
-    kinds: tuple[str, ...]  # that travel in it
+    kinds: Kinds  # that travel in it
     present: list[int]
     before: dict[str, torch.Tensor]  # what the clients started from, by kind
     after: dict[str, torch.Tensor]  # what they sent
@@ -55,7 +70,7 @@ class Federation:
         self.waited: dict[int, float] = {}
         self.common: dict[str, torch.Tensor] = {}  # what a returning client is brought up to date with, [d] by kind
         self.behind: set[int] = set()
-        self._held = Held()
+        self._known = KnownRows()
 
     def __enter__(self) -> Federation:
         return self
@@ -66,11 +81,11 @@ class Federation:
 
     @property
     def steps_per_round(self) -> int:
-        """Training steps of all clients together, if everybody is there."""
+        """Return the training steps of all clients together, if everybody is there."""
         return sum(facts.steps_per_round for facts in self.facts[: len(self.parties)])
 
-    def _ask(self, messages: Mapping[int, Message], on_step: Callable | None = None):
-        """Replies one by one, in the order of the messages; the time they took is booked."""
+    def _ask(self, messages: Mapping[int, Message], on_step: OnStep | None = None) -> Iterator[tuple[int, Reply]]:
+        """Yield replies one by one, in the order of the messages; the time they took is booked."""
         for index, reply in self.executor.map(messages, on_step):
             spent = self.spent.setdefault(index, {})
             for phase, seconds in reply.spent.items():
@@ -82,15 +97,16 @@ class Federation:
         return [reply for _, reply in self._ask(messages)]
 
     def present(self, index: int) -> list[int]:
-        """Who takes part in round `index`: those who are there, or a seeded sample of the configured share of them."""
+        """Return who takes part in round `index`: all who are there, or a seeded sample of the configured share."""
         there, share = self._there(index), self.config.federation.participation
         if share == 1:
             return there
         rng = stream(self.config.seed, "participation", index)
-        return sorted(rng.choice(there, size=max(1, round(share * len(there))), replace=False).tolist())
+        chosen: list[int] = rng.choice(there, size=max(1, round(share * len(there))), replace=False).tolist()
+        return sorted(chosen)
 
     def _there(self, index: int) -> list[int]:
-        """Who has joined by round `index` and is there in it; somebody always is."""
+        """Return who has joined by round `index` and is there in it; somebody always is."""
         specs = self.config.scenario.parties()
         joined = [spec for spec in specs if index >= math.floor(spec.joins * self.config.federation.rounds)]
         if all(spec.presence == 1 for spec in joined):
@@ -105,34 +121,34 @@ class Federation:
         always = all(spec.always_there for spec in self.config.scenario.parties())
         return self.config.federation.participation < 1 or not always
 
-    def round(self, index: int, on_step: Callable | None = None, describe: bool = False) -> dict[str, Any]:
-        """Run round `index`; returns its row for metrics.jsonl, without scores. Absent clients keep their models."""
+    def round(self, index: int, on_step: OnStep | None = None, describe: bool = False) -> RoundRow:
+        """Run round `index`; return its row for metrics.jsonl, without scores. Absent clients keep their models."""
         return self.exchange(self.train(index, on_step), describe)
 
-    def train(self, index: int, on_step: Callable | None = None) -> Trained:
-        """The first half of round `index`: local training, and what clients send afterwards."""
+    def train(self, index: int, on_step: OnStep | None = None) -> Trained:
+        """Do the first half of round `index`: local training, and what clients send afterwards."""
         self.clock.start()
         self.ledger = Ledger(self.algorithm.billed_copies())
         kinds, present = self.algorithm.shared(index), self.present(index)
         install = self._catch_up(present)
-        held = {kind: self._held.rows(kind, present) for kind in kinds}
+        held = {kind: self._known.rows(kind, present) for kind in kinds}
         unknown = tuple(kind for kind in kinds if held[kind] is None)
         before = {kind: self._room(kind, present) if rows is None else rows for kind, rows in held.items()}
-        messages = {i: Train(index, kinds, install.get(i), unknown) for i in present}
+        messages: dict[int, Message] = {i: Train(index, kinds, install.get(i), unknown) for i in present}
         after = {kind: self._room(kind, present) for kind in kinds}
         reports = []
         with self.clock.phase("train"):
             for i, reply in self._ask(messages, on_step):
-                reports.append(reply.report)
+                reports.append(required(reply.report, messages[i], self.parties[i].id))
                 for kind in kinds:
-                    self._place(after[kind], kind, present, i, reply.parts[kind])
+                    self._place(after[kind], kind, present, i, reply.rows[kind])
                     if kind in reply.start:
                         self._place(before[kind], kind, present, i, reply.start[kind])
-        self._held.forget(present)  # what they hold of a kind that did not travel is theirs now
+        self._known.forget(present)  # what they hold of a kind that did not travel is theirs now
         return Trained(index, kinds, present, before, after, reports)
 
     def _room(self, kind: str, clients: list[int]) -> torch.Tensor:
-        """An empty matrix for the rows of these clients: a row per encoder, or per decoder in client order."""
+        """Return an empty matrix for the rows of these clients: a row per encoder, or per decoder in client order."""
         layouts = [self.facts[i].layouts[kind] for i in clients]
         return torch.empty(sum(len(layout.owners) for layout in layouts), layouts[0].width, device=self.device)
 
@@ -144,8 +160,8 @@ class Federation:
         for place, row in enumerate(rows, start=first):
             matrix[place].copy_(row)
 
-    def exchange(self, trained: Trained, describe: bool = False, last: bool = False) -> dict[str, Any]:
-        """The second half: upload, the server's step, download; returns the round's row, without scores.
+    def exchange(self, trained: Trained, describe: bool = False, last: bool = False) -> RoundRow:
+        """Do the second half: upload, the server's step, download; return the round's row, without scores.
 
         `describe` adds the inner products of the clients' updates, from which they can be drawn. After the `last` round
         unseen clients get their encoder.
@@ -155,14 +171,15 @@ class Federation:
             rows = {kind: self._rows(present, kind, trained.before[kind], trained.after[kind]) for kind in kinds}
             self._book("up", rows, trained.after)
         with self.clock.phase("aggregate"), torch.no_grad():
-            new = self.algorithm.aggregate(Round(trained.index, tuple(self.parties), **rows)) if kinds else {}
+            rnd = Round(trained.index, tuple(self.parties), rows.get("encoder"), rows.get("decoder"))
+            new = self.algorithm.aggregate(rnd) if kinds else {}
         with self.clock.phase("download"):
             self._scatter(rows, new)
             self._remember(new, trained)
             if last:
                 self._welcome()
         ids = [self.parties[i].id for i in present]
-        return {
+        row = {  # in the order of the file's keys
             "round": trained.index + 1,
             **({"present": ids} if len(present) < len(self.parties) else {}),
             "losses": {name: r.losses for name, r in zip(ids, trained.reports)},
@@ -173,8 +190,10 @@ class Federation:
             "algorithm": self.algorithm.diagnostics(),
             **({"updates": self._describe(rows)} if describe and rows else {}),
         }
+        return cast(RoundRow, row)
 
-    def _describe(self, rows: dict[str, Rows]) -> dict[str, Any]:
+    def _describe(self, rows: dict[str, Rows]) -> dict[str, Updates]:
+        """Return the inner products of the clients' updates by kind, with the rows' owners."""
         return {
             kind: {
                 "owners": [[self.parties[o.client].id, o.task] for o in r.owners],
@@ -188,15 +207,15 @@ class Federation:
             for owner, row in zip(rows[kind].owners, matrix):
                 self.ledger.book(self.parties[owner.client].id, direction, kind, [row])
 
-    def evaluate(self, index: int) -> list[dict[str, Any]]:
-        """Every client's scores as its model is now: after round `index`, or between its halves."""
+    def evaluate(self, index: int) -> list[Score]:
+        """Return every client's scores as its model is now: after round `index`, or between its halves."""
         return self._scores(index, range(len(self.parties)))
 
-    def evaluate_unseen(self, index: int) -> list[dict[str, Any]]:
-        """The scores of the clients that never took part, each fitted to the encoder that `exchange` handed out."""
+    def evaluate_unseen(self, index: int) -> list[Score]:
+        """Return the scores of clients that never took part, each fitted to the encoder `exchange` handed out."""
         return self._scores(index, [party.index for party in self.newcomers]) if self.newcomers else []
 
-    def _scores(self, index: int, clients) -> list[dict[str, Any]]:
+    def _scores(self, index: int, clients: Iterable[int]) -> list[Score]:
         with self.clock.phase("evaluate"):
             replies = self._tell({i: Evaluate(index) for i in clients})
         return [record for reply in replies for record in reply.scores]
@@ -206,26 +225,28 @@ class Federation:
         return Rows(tuple(owner for layout in layouts for owner in layout.owners), before, after, layouts[0].tensors)
 
     def _scatter(self, rows: dict[str, Rows], new: dict[str, torch.Tensor]) -> None:
-        replies: dict[int, Parts] = {}
+        """Send every client its new rows."""
+        replies: dict[int, ClientRows] = {}
         for kind, values in new.items():
             for owner, value in zip(rows[kind].owners, values):
                 replies.setdefault(owner.client, {}).setdefault(kind, []).append(value)
         self._book("down", rows, new)
-        self._tell({i: Install(parts) for i, parts in replies.items()})
+        self._tell({i: Install(mine) for i, mine in replies.items()})
 
-    def _catch_up(self, present: list[int]) -> dict[int, Parts]:
-        """The common model for clients that missed a round, by client."""
+    def _catch_up(self, present: list[int]) -> dict[int, ClientRows]:
+        """Return the common model for clients that missed a round, by client."""
         returning = self.behind.intersection(present)
         copies = {i: {"encoder": 1, "decoder": self.parties[i].decoders} for i in returning}
-        parts = {i: {kind: [row] * copies[i][kind] for kind, row in self.common.items()} for i in sorted(returning)}
+        sent = {i: {kind: [row] * copies[i][kind] for kind, row in self.common.items()} for i in sorted(returning)}
         self.behind -= returning
-        for i, sent in parts.items():
-            for kind, rows in sent.items():
+        for i, by_kind in sent.items():
+            for kind, rows in by_kind.items():
                 self.ledger.book(self.parties[i].id, "down", kind, rows)
-                self._held.forget([i], [kind])
-        return parts
+                self._known.forget([i], [kind])
+        return sent
 
     def _remember(self, new: dict[str, torch.Tensor], trained: Trained) -> None:
+        """Note what absent clients must be sent later, and what the present ones hold now."""
         absent = set(range(len(self.parties))).difference(trained.present)
         if self._somebody_misses_rounds:
             self.common |= {kind: new[kind][0].clone() for kind in self.algorithm.common if kind in new}
@@ -233,7 +254,7 @@ class Federation:
         if self.config.federation.statistics == "home":  # a client may not take statistics as they were sent
             for kind in trained.kinds:
                 installed = kind in new and self.algorithm.installs
-                self._held.keep(kind, trained.present, new[kind] if installed else trained.after[kind])
+                self._known.keep(kind, trained.present, new[kind] if installed else trained.after[kind])
 
     @torch.no_grad()
     def _welcome(self) -> None:
@@ -243,7 +264,7 @@ class Federation:
             return
         # The server has every participant's encoder: what it sent last, or got last where it sends anchors only.
         replies = self._tell({i: Send(("encoder",)) for i in range(len(self.parties))})
-        encoders = torch.stack([reply.parts["encoder"][0] for reply in replies]).to(self.device)
+        encoders = torch.stack([reply.rows["encoder"][0] for reply in replies]).to(self.device)
         if "encoder" in self.common:
             encoders[sorted(self.behind)] = self.common["encoder"]
         chosen = self.algorithm.newcomer_encoder(encoders)
@@ -252,7 +273,7 @@ class Federation:
         self._tell({party.index: Install({"encoder": [chosen]}) for party in self.newcomers})
 
     def timing(self) -> dict[str, Any]:
-        """Where the time since the round began went. Asked once a round.
+        """Return seconds per phase, in total and per client, since the round began. Asked once a round.
 
         `seconds` is the wall clock by phase of the round and adds up to it. `busy` is what clients worked, by phase and
         over all of them: more than the wall clock has where they work side by side. `clients` has it by client, and
@@ -276,10 +297,15 @@ class Federation:
         server = {"algorithm": self.algorithm.state_dict(), "common": self.common, "behind": sorted(self.behind)}
         entries = {"server": write_state(state_file(place, "server"), server)}
         own = self.executor.sees(place)
-        messages = {p.index: Save(str(state_file(place, _state_name(p.index))) if own else None) for p in self.parties}
+        messages: dict[int, Message] = {
+            p.index: Save(str(state_file(place, _state_name(p.index))) if own else None) for p in self.parties
+        }
         for index, reply in self._ask(messages):
             name = _state_name(index)
-            entries[name] = reply.saved if own else write_state(state_file(place, name), reply.state)
+            if own:
+                entries[name] = required(reply.saved, messages[index], self.parties[index].id)
+            else:
+                entries[name] = write_state(state_file(place, name), reply.state)
         return entries
 
     def load(self, checkpoint: Checkpoint) -> None:
@@ -292,7 +318,7 @@ class Federation:
         server = to_device(checkpoint.read("server"), self.device)
         self.algorithm.load_state_dict(server["algorithm"])
         self.common, self.behind = server["common"], set(server["behind"])
-        self._held = Held()
+        self._known = KnownRows()
         self.settle(checkpoint)
         for party in self.parties:  # one by one, since a state may have to pass through here
             self._tell({party.index: self._recalled(checkpoint, party.index)})
@@ -309,16 +335,16 @@ class Federation:
         return Load(checkpoint.read(name))
 
     def counts(self) -> dict[str, dict[str, Any]]:
-        """By client that takes part: parameters by part and operations of its network."""
+        """Return parameters by part and operations of the network of every client that takes part."""
         replies = self._tell({i: Count() for i in range(len(self.parties))})
-        return {party.id: reply.counts for party, reply in zip(self.parties, replies)}
+        return {party.id: required(reply.counts, Count(), party.id) for party, reply in zip(self.parties, replies)}
 
 
 def _state_name(index: int) -> str:
     return f"client-{index:03d}"
 
 
-class Held:
+class KnownRows:
     """What the server knows that clients hold, because it sent or got it last and they have not trained since.
 
     A round then needs no second upload: where its clients start from is known.
@@ -328,11 +354,11 @@ class Held:
         self._of: dict[str, tuple[tuple[int, ...], torch.Tensor]] = {}  # kind → clients, their rows
 
     def keep(self, kind: str, clients: list[int], rows: torch.Tensor) -> None:
-        """These clients hold these rows, and of others nothing is known any more."""
+        """Note that these clients hold these rows; of others nothing is known any more."""
         self._of[kind] = (tuple(clients), rows)
 
     def forget(self, clients: list[int], kinds: Iterable[str] | None = None) -> None:
-        """Nothing is known of these clients any more."""
+        """Note that nothing is known of these clients any more."""
         for kind in list(self._of) if kinds is None else kinds:
             if kind in self._of and set(self._of[kind][0]) & set(clients):
                 del self._of[kind]

@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 class Ledger:
-    """One round's traffic by client, direction and kind of block.
+    """One round's traffic by client, direction and kind.
 
     `copies`: how often a row counts, for a method whose protocol moves more than what our server needs.
     """
@@ -24,4 +24,5 @@ class Ledger:
         kinds[kind] = kinds.get(kind, 0) + size
 
     def total(self, direction: str) -> int:
+        """Return the bytes of all clients in one direction."""
         return sum(sum(entry[direction].values()) for entry in self.clients.values())

@@ -7,23 +7,25 @@ business alone.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from ..exchange import Owner, TensorSlice
+    from ..runs.records import Score
 
-Parts = dict[str, list["Tensor"]]  # kind → rows of a client, one per owner
+ClientRows = dict[str, list["Tensor"]]  # by kind, the rows of one client: one per owner
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
 class Train:
-    """Do the local epochs of round `index`, then send the parts of `kinds`."""
+    """Do the local epochs of round `index`, then send the rows of `kinds`."""
 
     index: int
     kinds: tuple[str, ...]
-    install: Parts | None = None  # take these first: what a client that was away is brought up to date with
+    install: ClientRows | None = None  # take these first: what a client that was away is brought up to date with
     start_of: tuple[str, ...] = ()  # kinds whose rows at the start the server does not know: send these too
 
 
@@ -38,12 +40,12 @@ class Evaluate:
 class Install:
     """Take what the server sends: as the new model, or as the anchor of the local objective."""
 
-    parts: Parts
+    rows: ClientRows
 
 
 @dataclass(frozen=True)
 class Send:
-    """Send the parts of `kinds` as they are."""
+    """Send the rows of `kinds` as they are."""
 
     kinds: tuple[str, ...]
 
@@ -79,17 +81,24 @@ class Reply:
     spent: dict[str, float]  # busy seconds by phase since the last reply
     wall: float = 0.0  # seconds from the message to this reply, waiting and transport included; the executor's word
     report: TrainReport | None = None  # Train
-    parts: Parts = field(default_factory=dict)  # Train, Send
-    start: Parts = field(default_factory=dict)  # Train: where `start_of` stood before the local epochs
-    scores: tuple[dict[str, Any], ...] = ()  # Evaluate
+    rows: ClientRows = field(default_factory=dict)  # Train, Send
+    start: ClientRows = field(default_factory=dict)  # Train: where `start_of` stood before the local epochs
+    scores: tuple[Score, ...] = ()  # Evaluate
     state: dict[str, Any] | None = None  # Save without a file
     saved: dict[str, Any] | None = None  # Save with one: what the checkpoint's index says of it
     counts: dict[str, Any] | None = None  # Count: {"parameters": …, "flops": …}
 
 
+def required(value: Value | None, message: Message, client: str) -> Value:
+    """Return what the reply to a message must hold; TypeError where the client left it out."""
+    if value is None:
+        raise TypeError(f"client {client}: the reply to {type(message).__name__} lacks what was asked for")
+    return value
+
+
 @dataclass(frozen=True)
 class TrainReport:
-    """What a client tells about its local training."""
+    """Losses, gradient norm and time of one client's local training."""
 
     losses: dict[str, float]  # unweighted, mean over the last local epoch of the track that is scored
     grad_norm: float | None
@@ -98,14 +107,14 @@ class TrainReport:
 
 @dataclass(frozen=True)
 class Layout:
-    """How the rows of one kind of a client look."""
+    """Whose rows of one kind a client has, and where the tensors lie in each."""
 
     owners: tuple[Owner, ...]
     tensors: tuple[TensorSlice, ...]
 
     @property
     def width(self) -> int:
-        """Numbers in a row."""
+        """Return how many numbers a row has."""
         return self.tensors[-1].stop if self.tensors else 0
 
 

@@ -13,15 +13,15 @@ from ..config import TrainConfig
 def make_optimizer(config: TrainConfig, parameters: list[nn.Parameter], device: torch.device) -> torch.optim.Optimizer:
     """Build the configured optimiser; the fused kernels where the device has them."""
     fused = device.type in ("cpu", "cuda")
-    common = {"lr": config.lr, "weight_decay": config.weight_decay}
+    lr, decay = config.lr, config.weight_decay
     if config.optimizer == "sgd":
-        return torch.optim.SGD(parameters, momentum=0.9, fused=fused, **common)
+        return torch.optim.SGD(parameters, lr, momentum=0.9, weight_decay=decay, fused=fused)
     kind = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}[config.optimizer]
-    return kind(parameters, betas=config.betas, amsgrad=config.amsgrad, fused=fused, **common)
+    return kind(parameters, lr, config.betas, weight_decay=decay, amsgrad=config.amsgrad, fused=fused)
 
 
 def learning_rate(config: TrainConfig, epoch: int, epochs: int, per_round: int = 1, dataset: str = "") -> float:
-    """Cosine decay over the local epochs of the run, or a factor per round; the warm-up rises linearly instead.
+    """Return the rate of an epoch: cosine decay over the run, or a factor per round, after a linear warm-up.
 
     Args:
         config: the schedule.

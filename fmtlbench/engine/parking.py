@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import tempfile
 from collections.abc import Iterable
-from contextlib import nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 
 import torch
@@ -24,7 +24,10 @@ class Parking:
         self.active = where == "disk" or (where == "cpu" and device.type != "cpu")
         self._waiting: list[tuple[torch.UntypedStorage, int, Tensor | None]] = []  # None: in the file, in this order
         self._empty: list[tuple[torch.UntypedStorage, int]] = []
-        self._folder = tempfile.TemporaryDirectory(prefix="fmtlbench-parked-") if where == "disk" else None
+        self._file: Path | None = None
+        if where == "disk":
+            self._folder = tempfile.TemporaryDirectory(prefix="fmtlbench-parked-")  # goes with this object
+            self._file = Path(self._folder.name) / "models"
 
     def rest(self, kept: Iterable[Tensor], dropped: Iterable[Tensor] = ()) -> None:
         """Empty tensors: of those that are `dropped` the values do not matter, only that they can be written to."""
@@ -32,7 +35,7 @@ class Parking:
             return
         storages, spare = _storages(kept), _storages(dropped)
         contents: list[Tensor | None] = [None] * len(storages)
-        if self._folder is None:
+        if self._file is None:
             contents = [_bytes(storage).cpu() for storage in storages]
         else:
             with self._file.open("wb") as stream:
@@ -48,23 +51,20 @@ class Parking:
         waiting, empty, self._waiting, self._empty = self._waiting, self._empty, [], []
         for storage, size in empty:
             storage.resize_(size)
-        with self._file.open("rb") if waiting and self._folder is not None else nullcontext() as stream:
+        with ExitStack() as stack:
+            stream = stack.enter_context(self._file.open("rb")) if waiting and self._file else None
             for storage, size, content in waiting:
                 storage.resize_(size)
-                if content is None:
-                    content = torch.UntypedStorage(size)
-                    stream.readinto(_memory(content))
-                    storage.copy_(content)
-                else:
+                if content is not None:
                     _bytes(storage).copy_(content)
-
-    @property
-    def _file(self) -> Path:
-        return Path(self._folder.name) / "models"
+                elif stream is not None:
+                    read = torch.UntypedStorage(size)
+                    stream.readinto(_memory(read))
+                    storage.copy_(read)
 
 
 def _storages(tensors: Iterable[Tensor]) -> list[torch.UntypedStorage]:
-    """The memory behind tensors, each piece once."""
+    """Return the memory behind tensors, each piece once."""
     found = {storage.data_ptr(): storage for t in tensors if (storage := t.untyped_storage()).nbytes()}
     return list(found.values())
 
@@ -73,6 +73,6 @@ def _bytes(storage: torch.UntypedStorage) -> Tensor:
     return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
 
 
-def _memory(storage: torch.UntypedStorage) -> ctypes.Array:
-    """The bytes of a storage on the CPU, as files take them; what numpy has seen once cannot be emptied any more."""
+def _memory(storage: torch.UntypedStorage) -> ctypes.Array[ctypes.c_char]:
+    """Return the bytes of a storage on the CPU, as files take them; what numpy has seen cannot be emptied."""
     return (ctypes.c_char * storage.nbytes()).from_address(storage.data_ptr())

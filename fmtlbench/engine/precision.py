@@ -1,4 +1,4 @@
-"""Mixed precision: the types by name, and a look whether a CPU survives them.
+"""Mixed precision: the types by name, and a check that a CPU survives them.
 
 On some (mostly virtual) CPUs torch picks half-precision matrix instructions that the machine then refuses, which
 ends the process without a word. A child process finds out first.
@@ -15,7 +15,7 @@ from ..errors import FmtlbenchError
 
 AMP_TYPES = {"none": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 
-_PROBE = """
+PROBE = """
 import torch
 torch.set_num_threads(1)
 for rows, inside, outside in ((2048, 24, 72), (128, 96, 288), (32, 192, 576), (7, 33, 65)):
@@ -31,7 +31,7 @@ def check_amp(name: str, device: torch.device) -> None:
     dtype = AMP_TYPES[name]
     if dtype is None or device.type != "cpu":
         return
-    code = _PROBE.format(name=str(dtype).removeprefix("torch."))
+    code = PROBE.format(name=str(dtype).removeprefix("torch."))
     probe = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     if probe.returncode:
         raise FmtlbenchError(

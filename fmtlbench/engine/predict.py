@@ -16,11 +16,11 @@ from ..files import write_json
 from ..listeners import Listener
 from ..predictions.panel import PanelRow
 from ..predictions.write import ABOUT, replaced_folder
-from ..runs.folder import DamagedRun, NewerFormat, RunFolder, read_record, stamped
+from ..runs.folder import DamagedRun, NewerFormat, RunFolder, read_record, with_format
 from ..runs.records import Predictions
 from ..setting import is_below
 from ..tasks import TASKS
-from .stored import StoredRun, seen
+from .stored_run import StoredRun, sample_at_own_size
 
 
 def predict_run(folder: Path, data_root: Path | None, device: torch.device, progress: Listener) -> list[Path]:
@@ -70,7 +70,7 @@ def save_predictions(
                     TASKS[task].kind.write_prediction(target, prediction.image, value, names.get(task))
                 run.progress.preparing(f"predictions of {party.id}", count, len(places[party.id]))
             about["clients"][party.id] = {"tasks": list(wanted), "images": len(places[party.id])}
-        write_json(partial / ABOUT, stamped(about))
+        write_json(partial / ABOUT, with_format(about))
     return folder
 
 
@@ -92,7 +92,7 @@ def panel_rows(
         names = class_names(runs[0], party)
         for task in wanted:
             for of_image in zip(*said):
-                truth = seen(view.dataset, of_image[0].index, ("image", task))
+                truth = sample_at_own_size(view.dataset, of_image[0].index, ("image", task))
                 values = [TASKS[task].kind.as_label(prediction.values[task]) for prediction in of_image]
                 rows.append(PanelRow(party.id, task, of_image[0].image, truth, values, names.get(task)))
     return rows

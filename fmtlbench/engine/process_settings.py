@@ -8,12 +8,12 @@ from contextlib import contextmanager, nullcontext
 import torch
 
 from ..config import TrainConfig
-from .compiled import many_graphs
+from .torch_compile import many_graphs
 
 
 @contextmanager
 def process_settings(train: TrainConfig, device: torch.device) -> Iterator[None]:
-    """Process-wide settings that move bits, put back afterwards."""
+    """Apply the process-wide settings that move bits; put them back afterwards."""
     threads = torch.get_num_threads()
     deterministic, warn_only = (
         torch.are_deterministic_algorithms_enabled(),

@@ -12,11 +12,12 @@ import dataclasses
 import os
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from ..cost.energy import EnergyChoice
@@ -30,9 +31,11 @@ from .client_memory import client_memory
 from .executor import OnStep, Recall
 from .factory import ClientFactory, make_algorithm
 from .messages import ClientFacts, Install, Load, Message, Reply, Train, TrainReport
+from .packing import count_bytes, pack, unpack
 from .ray_worker import Failure, Home, Worker
-from .wire import count_bytes, pack, unpack
 
+# What was put into the object store, by address and size: its reference, and the array, so that it stays there.
+Shelf = dict[tuple[int, int], tuple[Any, np.ndarray]]
 PROCESS_BYTES = 600e6  # Python, torch and a batch
 
 
@@ -42,10 +45,12 @@ class Place:
 
     actor: Any
     members: list[int]
-    seen: dict[Path, bool] = field(
-        default_factory=dict
-    )  # folders that were tried: whether it reads what we write there
+    seen: dict[Path, bool] = field(default_factory=dict)  # folders that were tried: does it read what we write there?
     use: ProcessUse | None = None  # what it told last
+
+
+OnSend = Callable[[Place, int, Message], None]
+Connect = Callable[[str | None, float | None], contextlib.AbstractContextManager[Any]]
 
 
 @dataclass
@@ -57,8 +62,8 @@ class Past:
 
 
 @dataclass(frozen=True)
-class Told:
-    """What can be shown of a training that happened elsewhere."""
+class RemoteLosses:
+    """The losses of a training that happened elsewhere: those of its report, for every step."""
 
     report: TrainReport
 
@@ -70,8 +75,25 @@ class Told:
 class RayExecutor:
     """Clients spread over processes; those of one process take turns."""
 
-    def __init__(self, options: RayOptions, address: str | None, energy: EnergyChoice) -> None:
+    def __init__(
+        self,
+        options: RayOptions,
+        address: str | None,
+        energy: EnergyChoice,
+        connect: Connect = connected,
+        on_send: OnSend | None = None,
+    ) -> None:
+        """Hold no clients yet.
+
+        Args:
+            options: How the clients are spread.
+            address: The running cluster; None starts one for the run.
+            energy: Whether and how the processes measure their energy.
+            connect: Called with address and size of the object store; gives Ray, connected, for a `with` block.
+            on_send: Told (place, client, message) after a message was handed to a process.
+        """
         self.options, self.address, self.energy = options, address, energy
+        self.connect, self.on_send = connect, on_send
         self.places: list[Place] = []
         self.parties: list[Party] = []
         self.facts: dict[int, ClientFacts] = {}
@@ -86,7 +108,7 @@ class RayExecutor:
 
     def start(self, factory: ClientFactory, count: int) -> list[ClientFacts]:
         """Connect, spread the clients over as many processes as find a place, and make them."""
-        self.ray = self._open.enter_context(connected(self.address, self.options.object_store_gb))
+        self.ray = self._open.enter_context(self.connect(self.address, self.options.object_store_gb))
         self.factory = dataclasses.replace(factory, device="cuda" if factory.config.device == "cuda" else "cpu")
         data = factory.opened()
         self.parties = [*parties(factory.config, data), *newcomers(factory.config, data)]
@@ -110,7 +132,7 @@ class RayExecutor:
         return party.samples * self.factory.config.train.local_epochs[party.dataset] * (1 + len(party.tasks))
 
     def _room(self, count: int) -> int:
-        """How many processes there shall be: as many as were asked for, or as many as the cluster has room for."""
+        """Return how many processes there shall be: as many as were asked for, or as the cluster has room for."""
         there = self.ray.cluster_resources()
         fits = there.get("CPU", 0) / self.options.cpus_per_client
         wanted = f"{self.options.cpus_per_client:g} CPUs"
@@ -128,11 +150,13 @@ class RayExecutor:
 
     def _new_place(self, members: list[int]) -> Place:
         """Ask for a process; it need not be there yet."""
-        options = {
-            "num_cpus": self.options.cpus_per_client, "max_restarts": 0, "max_task_retries": 0,
+        options: dict[str, Any] = {
+            "num_cpus": self.options.cpus_per_client,
             "num_gpus": self.options.gpus_per_client if self.factory.device == "cuda" else 0,
             "memory": self._memory(members),
-        }  # fmt: skip
+            "max_restarts": 0,
+            "max_task_retries": 0,
+        }
         # A cluster that was there before has an environment of its own.
         if chosen := {name: os.environ[name] for name in KERNEL_CHOICES if name in os.environ}:
             options["runtime_env"] = {"env_vars": chosen}
@@ -140,7 +164,7 @@ class RayExecutor:
         return Place(actor, list(members))
 
     def _memory(self, members: list[int]) -> int:
-        """The memory that Ray shall find for a process: parked clients do not add up."""
+        """Return the memory that Ray shall find for a process: parked clients do not add up."""
         if self.options.memory_gb is not None:
             return int(self.options.memory_gb * 1e9)
         needs = [self.needs[index] for index in members] or [0]
@@ -173,14 +197,14 @@ class RayExecutor:
         """Make a client and lead it to where it was."""
         self.facts[index] = self._check(self._get(place.actor.make.remote(index)))
         past = self._pasts[index]
-        recalled = [self._recall(index)] if past.settled else []
-        for message in (*recalled, *past.messages):
+        recalled = self._recall(index) if past.settled else None
+        for message in (*([] if recalled is None else [recalled]), *past.messages):
             self._check(self._get(self._send(place, index, message)))
 
     # -- messages ----------------------------------------------------------------------------------------------------
 
     def map(self, messages: Mapping[int, Message], on_step: OnStep | None = None) -> Iterator[tuple[int, Reply]]:
-        """All clients get their messages at once; replies come in order, whatever becomes of a process meanwhile."""
+        """Send all messages at once; yield replies in order, whatever becomes of a process meanwhile."""
         waiting = _Waiting(self, messages)
         for index, message in messages.items():
             reply, wall = waiting.reply(index)
@@ -191,18 +215,23 @@ class RayExecutor:
                 past.messages.append(message)
             if on_step is not None and reply.report is not None:
                 for _ in range(self.facts[index].steps_per_round):
-                    on_step(self.parties[index], Told(reply.report))
+                    on_step(self.parties[index], RemoteLosses(reply.report))
             yield index, dataclasses.replace(reply, wall=wall)
+
+    def whereabouts(self, place: Place) -> tuple[str, int]:
+        """Return the machine and the process number of a place; it answers after what it is at."""
+        node, process = self._get(place.actor.whereabouts.remote())
+        return node, process
 
     def place_of(self, index: int) -> Place:
         """Return where a client lives."""
         return next(place for place in self.places if index in place.members)
 
-    def _send(self, place: Place, index: int, message: Message, shelf: dict | None = None) -> Any:
+    def _send(self, place: Place, index: int, message: Message, shelf: Shelf | None = None) -> Any:
         """Hand a message to a process; what lies on the `shelf` already is not put there again."""
         shelf = {} if shelf is None else shelf
 
-        def put(content: Any) -> Any:
+        def put(content: np.ndarray) -> Any:
             key = content.ctypes.data, content.nbytes
             if key not in shelf:
                 shelf[key] = self.ray.put(content), content  # kept, so that nothing else comes to lie at its address
@@ -210,9 +239,12 @@ class RayExecutor:
             return shelf[key][0]
 
         try:
-            return place.actor.answer.remote(index, pack(message, put))
+            reference = place.actor.answer.remote(index, pack(message, put))
         except self.ray.exceptions.ObjectStoreFullError as error:
             raise self._store_is_full(error) from None
+        if self.on_send is not None:
+            self.on_send(place, index, message)
+        return reference
 
     def _get(self, reference: Any) -> Any:
         """Take an answer.
@@ -279,7 +311,7 @@ class RayExecutor:
         place.use, place.seen = None, {}
 
     def _join_others(self, place: Place) -> Place:
-        """Where the cluster has shrunk, put the clients of a process to those of the one that has fewest."""
+        """Put the clients of a process to those of the one that has fewest, where the cluster has shrunk."""
         others = [other for other in self.places if other is not place]
         if not others:
             raise _Lost(f"no machine of the cluster has room for a process ({self._wanted(place)})")
@@ -320,13 +352,16 @@ class RayExecutor:
                 place.use = self._get(place.actor.use.remote())
         return [*self._gone, *(place.use for place in self.places if place.use is not None)]
 
-    def describe(self) -> dict[str, object]:
+    def describe(self) -> dict[str, Any]:
         """Say how many processes there are on how many machines."""
         nodes = [node for node in self.ray.nodes() if node["Alive"]]
         return {
-            "name": "ray", "ray": self.ray.__version__, "processes": len(self.places), "machines": len(nodes),
+            "name": "ray",
+            "ray": self.ray.__version__,
+            "processes": len(self.places),
+            "machines": len(nodes),
             "clients": [[self.parties[index].id for index in place.members] for place in self.places],
-        }  # fmt: skip
+        }
 
     def stop(self) -> None:
         """Let the clients go, and the cluster if it was started for them."""
@@ -346,7 +381,7 @@ class _Waiting:
 
     def __init__(self, executor: RayExecutor, messages: Mapping[int, Message]) -> None:
         self.executor, self.left = executor, dict(messages)
-        self.shelf: dict[tuple[int, int], Any] = {}  # what was put into the object store for these messages
+        self.shelf: Shelf = {}  # what was put into the object store for these messages
         self.began = time.perf_counter()
         self.arrived: dict[Any, float] = {}
         self.references: dict[int, Any] = {}

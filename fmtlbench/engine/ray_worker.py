@@ -19,11 +19,11 @@ from ..cost.tracker import PARTS, Tracker, gpus_of
 from ..errors import FmtlbenchError, UsageError, one_line
 from ..hooks import describe
 from ..ray_cluster import check_versions, read_token
-from .client import Client
+from .executor import AnsweringClient
 from .factory import ClientFactory
 from .messages import ClientFacts, Message
+from .packing import pack, unpack
 from .process_settings import process_settings
-from .wire import pack, unpack
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ class Failure:
     wrong_usage: bool = False
 
     def error(self) -> FmtlbenchError:
+        """Return the error that the run ends with."""
         return (UsageError if self.wrong_usage else FmtlbenchError)(self.text)
 
 
@@ -53,7 +54,7 @@ class Worker:
 
     def __init__(self, factory: ClientFactory, home: Home, node: str, fetch: Callable[[Any], np.ndarray]) -> None:
         self.factory, self.home, self.node, self.fetch = factory, home, node, fetch
-        self.clients: dict[int, Client] = {}
+        self.clients: dict[int, AnsweringClient] = {}
         self.energy: EnergyMeter | None = None
         self.settings = ExitStack()
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -21,23 +21,30 @@ from ..errors import FmtlbenchError
 from ..exchange import Party
 from ..listeners import Listener, Start
 from ..models.weights import check_weights, weights_identity
+from ..runs.records import ClientRecord, Cost, RoundRow, Summary, TimingRow
 from ..runs.result import RunResult
 from ..runs.session import session, versions
 from ..runs.store import RunStore, StoreError
 from .checkpoint import Checkpoint, DamagedCheckpoint, available, save_checkpoint
-from .compiled import check_compile
 from .executor import Executor, SerialExecutor
 from .factory import ClientFactory
 from .federation import Federation
 from .precision import check_amp
 from .process_settings import process_settings
+from .torch_compile import check_compile
 from .trivial import best_constant
 
 
 def execute(
-    config: RunConfig, device: torch.device, out: Path, data_root: Path | None, fresh: bool, progress: Listener,
-    energy: EnergyChoice, executor: Executor | None = None,
-) -> RunResult:  # fmt: skip
+    config: RunConfig,
+    device: torch.device,
+    out: Path,
+    data_root: Path | None,
+    fresh: bool,
+    progress: Listener,
+    energy: EnergyChoice,
+    executor: Executor | None = None,
+) -> RunResult:
     """Run, resume or just show: whatever the folder of this config asks for."""
     store = RunStore(out, config)
     if not fresh and (summary := store.summary()) is not None:
@@ -56,8 +63,14 @@ def execute(
 
 
 def _run(
-    store: RunStore, federation: Federation, datasets: dict, device: torch.device, progress: Listener, meter: RunMeter
+    store: RunStore,
+    federation: Federation,
+    datasets: dict[tuple[str, str], Any],
+    device: torch.device,
+    progress: Listener,
+    meter: RunMeter,
 ) -> RunResult:
+    """Go on where the run stopped, do its rounds, and sum it up."""
     config = store.config
     done = _resume(store, federation, progress)
     fingerprints = {f"{domain}/{split}": d.fingerprint for (domain, split), d in datasets.items()}
@@ -78,17 +91,17 @@ def _run(
 
 @contextmanager
 def _kept_if_cut_off(store: RunStore, meter: RunMeter, number: int) -> Iterator[None]:
-    """A round that fails or is interrupted has cost something all the same."""
+    """Keep what a round has cost that fails or is interrupted."""
     try:
         yield
     except BaseException:
         with suppress(OSError):  # a full disk, which the error on its way already tells
-            store.set_aside([meter.unfinished(number)])
+            store.set_aside([cast(TimingRow, meter.unfinished(number))])
         raise
 
 
 def _resume(store: RunStore, federation: Federation, progress: Listener) -> int:
-    """Load the newest intact checkpoint; the number of rounds it had done (0: none, start at the beginning)."""
+    """Load the newest intact checkpoint; return the number of rounds it had done (0: none, start at the beginning)."""
     damaged = []
     for done in reversed(available(store.checkpoints)):
         try:
@@ -107,15 +120,24 @@ def _resume(store: RunStore, federation: Federation, progress: Listener) -> int:
 
 
 def _write_manifest(
-    store: RunStore, device, done: int, fingerprints: dict[str, str], progress: Listener, executor: Executor
+    store: RunStore,
+    device: torch.device,
+    done: int,
+    fingerprints: dict[str, str],
+    progress: Listener,
+    executor: Executor,
 ) -> None:
+    """Add this session to the manifest; refuse data that have changed since the first one."""
     manifest = store.manifest() if done else None
-    now = session(str(device), done + 1) | {"executor": executor.describe()}
+    now = session(str(device), done + 1)
+    now["executor"] = executor.describe()
     if manifest is None:
         manifest = {
-            "config_hash": store.config.hash(), "data": fingerprints, "weights": weights_identity(store.config.model),
+            "config_hash": store.config.hash(),
+            "data": fingerprints,
+            "weights": weights_identity(store.config.model),
             "sessions": [],
-        }  # fmt: skip
+        }
     for name, fingerprint in manifest["data"].items():
         if fingerprints.get(name) != fingerprint:
             raise FmtlbenchError(f"{name} has changed since this run began; --fresh starts it over on the new data")
@@ -128,15 +150,14 @@ def _write_manifest(
     store.write_manifest(manifest)
 
 
-def _one_round(
-    store: RunStore, federation: Federation, index: int, progress: Listener, meter: RunMeter
-) -> dict[str, Any]:
+def _one_round(store: RunStore, federation: Federation, index: int, progress: Listener, meter: RunMeter) -> RoundRow:
+    """Do round `index` and write its rows and, where one is due, a checkpoint."""
     config = store.config
     last = index + 1 == config.federation.rounds
     scored = last or (index + 1) % config.evaluation.every == 0
     when = config.evaluation.when if scored else None
     trained = federation.train(index, progress.step)
-    before = federation.evaluate(index) if when in ("before_aggregation", "both") else None
+    before = federation.evaluate(index) if when in ("before_aggregation", "both") else []
     row = federation.exchange(trained, describe=scored, last=last)
     if notes := federation.algorithm.notes():
         row["notes"] = notes
@@ -146,7 +167,7 @@ def _one_round(
         row["scores"] += federation.evaluate_unseen(index)
     if when == "both":
         row["scores_before"] = before
-    timing = meter.row({"round": index + 1, **federation.timing()})
+    timing = cast(TimingRow, meter.row({"round": index + 1, **federation.timing()}))
     store.append(row, timing)
     if last or (index + 1) % config.checkpoint_every == 0:
         began = time.perf_counter()
@@ -159,12 +180,12 @@ def _one_round(
 
 
 def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str], meter: RunMeter) -> RunResult:
-    """summary.json holds what the config decides, cost.json what it took."""
+    """Write summary.json, what the config decides, and cost.json, what it took."""
     tail = meter.tail()  # what follows is reckoning, not the run's
     config, rows = store.config, store.rounds()
     scores, before = rows[-1]["scores"], rows[-1].get("scores_before", [])
     everybody = {party.id: party for party in (*federation.parties, *federation.newcomers)}
-    trivial: dict[tuple, float | None] = {}
+    trivial: dict[tuple[str, str, str], float | None] = {}
     for record in scores + before:
         if record["primary"]:
             party = everybody[record["client"]]
@@ -180,7 +201,7 @@ def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str
                 info = config.data.dataset(party.dataset)
                 trivial[key] = best_constant(spec, info, view, workers=workers)
             record["trivial"] = trivial[key]
-    summary = {
+    summary = {  # in the order of the file's keys
         "algorithm": config.algorithm.name,
         "title": federation.algorithm.title,
         "options": config.algorithm.options,
@@ -194,9 +215,12 @@ def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str
         "config_hash": config.hash(),
         "setting": config.setting().key,
         "setting_text": {
-            "architecture": config.model.architecture, "backbone": config.model.backbone,
-            "pretrained": config.model.pretrained, "exchange": config.federation.exchange,
-            "participation": config.federation.participation, "statistics": config.federation.statistics,
+            "architecture": config.model.architecture,
+            "backbone": config.model.backbone,
+            "pretrained": config.model.pretrained,
+            "exchange": config.federation.exchange,
+            "participation": config.federation.participation,
+            "statistics": config.federation.statistics,
             "size": {domain: list(size) for domain, size in config.data.size.items()},
             "scenario_parameters": dict(config.scenario.parameters),
             **({"when": when} if (when := config.evaluation.when) != "after_aggregation" else {}),
@@ -211,18 +235,26 @@ def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str
         "bytes_down": sum(row["bytes_down"] for row in rows),
         "scores": scores,
         **({"scores_before": before} if before else {}),
-    }  # fmt: skip
+    }
     counts = federation.counts()
     sizes = {what: {client: of[what] for client, of in counts.items()} for what in ("parameters", "flops")}
-    traffic = summary["bytes_up"], summary["bytes_down"]
-    bill = make_bill(store.timing(), store.repeated(), tail, *traffic)
-    return RunResult(store.folder, store.write_summary(summary, {**bill, **sizes}), reused=False)
+    bill = make_bill(store.timing(), store.repeated(), tail, summary["bytes_up"], summary["bytes_down"])
+    written = store.write_summary(cast(Summary, summary), cast(Cost, {**bill, **sizes}))
+    return RunResult(store.folder, written, reused=False)
 
 
-def _about(federation: Federation, members: Sequence[Party]) -> list[dict[str, Any]]:
-    return [
-        {"id": p.id, "dataset": p.dataset, "tasks": list(p.tasks), "samples": p.samples,
-         "parameters": federation.facts[p.index].parameters,
-         **({"relabel": dict(rules)} if (rules := federation.data[p.index].train.relabel) else {})}
-        for p in members
-    ]  # fmt: skip
+def _about(federation: Federation, members: Sequence[Party]) -> list[ClientRecord]:
+    """Return who these clients are."""
+    records: list[ClientRecord] = []
+    for party in members:
+        record: ClientRecord = {
+            "id": party.id,
+            "dataset": party.dataset,
+            "tasks": list(party.tasks),
+            "samples": party.samples,
+            "parameters": dict(federation.facts[party.index].parameters),
+        }
+        if rules := federation.data[party.index].train.relabel:
+            record["relabel"] = dict(rules)
+        records.append(record)
+    return records

@@ -8,6 +8,7 @@ score these with the task's own meter.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import partial
 
 import torch
@@ -26,7 +27,7 @@ CPU = torch.device("cpu")
 def best_constant(
     spec: TaskSpec, info: DatasetInfo, view: View, batch_size: int = 32, workers: int = 0
 ) -> float | None:
-    """The task's primary metric under its best constant prediction, or None if there is nothing to score."""
+    """Return the task's primary metric under its best constant prediction, or None if there is nothing to score."""
     labels = partial(_labels, spec.name, view, batch_size, workers)
     size = view.dataset.size
     search = spec.kind.search_constant(make_meter(spec, info, size), len(view) * math.prod(size))
@@ -44,7 +45,7 @@ def best_constant(
     return max(scores) if meters[0][0].higher_is_better else min(scores)
 
 
-def _labels(task: str, view: View, batch_size: int, workers: int):
+def _labels(task: str, view: View, batch_size: int, workers: int) -> Iterator[Tensor]:
     for batch in test_batches(view, (task,), batch_size, CPU, workers):
         yield batch[task]
 

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from ..errors import FmtlbenchError
 from ..registry import Registry
 from ..runs.folder import RunFolder
+from ..runs.records import Cost, RoundRow, TimingRow
 
 if TYPE_CHECKING:
     from ..config import RunConfig
-    from ..engine.watch import EpochWatch
     from ..exchange import Party
 
-LISTENERS = Registry("listener", "fmtlbench.listeners")
+LISTENERS: Registry[type[Listener]] = Registry("listener", "fmtlbench.listeners")
+
+
+class Losses(Protocol):
+    """The losses of the step that was just taken."""
+
+    def latest(self) -> dict[str, float]:
+        """Return the losses by task; asking costs a wait on a GPU."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +38,7 @@ class Start:
 
     @property
     def logs(self) -> Path:
-        """Where listeners write, each to a folder of its own; made by whoever does."""
+        """Return where listeners write, each to a folder of its own; made by whoever does."""
         return RunFolder(self.folder).logs
 
 
@@ -45,28 +51,28 @@ class Listener:
     name: ClassVar[str] = ""  # set by the registry
 
     def preparing(self, what: str, done: int, total: int) -> None:
-        """Data or predictions are being made."""
+        """Hear that data or predictions are being made."""
 
     def begin(self, start: Start) -> None:
-        """The rounds begin, or go on."""
+        """Hear that the rounds begin, or go on."""
 
-    def step(self, party: Party, watch: EpochWatch) -> None:
-        """A client took a training step. `watch.latest()` has its losses; asking costs a wait on a GPU."""
+    def step(self, party: Party, watch: Losses) -> None:
+        """Hear that a client took a training step; `watch.latest()` has its losses."""
 
-    def round_done(self, row: Mapping[str, Any], timing: Mapping[str, Any]) -> None:
-        """A round is over: its lines of metrics.jsonl and timing.jsonl, which are on disk."""
+    def round_done(self, row: RoundRow, timing: TimingRow) -> None:
+        """Hear that a round is over: its lines of metrics.jsonl and timing.jsonl, which are on disk."""
 
     def pretraining(self, what: str, step: int, steps: int, loss: float) -> None:
-        """`fmtlbench pretrain` took so many steps."""
+        """Hear that `fmtlbench pretrain` took so many steps."""
 
     def note(self, message: str) -> None:
-        """Something worth a line."""
+        """Hear something worth a line."""
 
-    def bill(self, cost: Mapping[str, Any]) -> None:
-        """The run is finished: its cost.json."""
+    def bill(self, cost: Cost) -> None:
+        """Hear what the finished run cost: its cost.json."""
 
     def end(self) -> None:
-        """Nothing more comes, however the run ended. May be told more than once."""
+        """Hear that nothing more comes, however the run ended. May be told more than once."""
 
 
 def import_extra(module: str, extra: str) -> Any:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import FmtlbenchError, UsageError, one_line, shorten
-from ._base import LISTENERS, Listener
+from ._base import LISTENERS, Listener, Losses, Start
+
+if TYPE_CHECKING:
+    from ..exchange import Party
+    from ..runs.records import Cost, RoundRow, TimingRow
 
 
 def find_listeners(names: Sequence[str]) -> list[type[Listener]]:
@@ -39,28 +43,28 @@ class Listeners(Listener):
         except (Exception, SystemExit) as error:
             self._warn(kind, error)
 
-    def preparing(self, what, done, total):
+    def preparing(self, what: str, done: int, total: int) -> None:
         self._tell("preparing", what, done, total)
 
-    def begin(self, start):
+    def begin(self, start: Start) -> None:
         self._tell("begin", start)
 
-    def step(self, party, watch):
+    def step(self, party: Party, watch: Losses) -> None:
         self._tell("step", party, watch)
 
-    def round_done(self, row, timing):
+    def round_done(self, row: RoundRow, timing: TimingRow) -> None:
         self._tell("round_done", row, timing)
 
-    def pretraining(self, what, step, steps, loss):
+    def pretraining(self, what: str, step: int, steps: int, loss: float) -> None:
         self._tell("pretraining", what, step, steps, loss)
 
-    def note(self, message):
+    def note(self, message: str) -> None:
         self._tell("note", message)
 
-    def bill(self, cost):
+    def bill(self, cost: Cost) -> None:
         self._tell("bill", cost)
 
-    def end(self):
+    def end(self) -> None:
         self._tell("end")
 
     def _tell(self, hook: str, *what: Any) -> None:

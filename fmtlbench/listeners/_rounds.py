@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from ..files import write_text
 from ..runs.folder import RunFolder
+from ..runs.records import RoundRow, TimingRow
 from ._base import Listener, Start
 
 
@@ -26,7 +26,7 @@ class RoundLogger(Listener):
         """Write a round's numbers."""
         raise NotImplementedError
 
-    def begin(self, start):
+    def begin(self, start: Start) -> None:
         place = start.logs / self.name
         place.mkdir(parents=True, exist_ok=True)
         self._mark = place / "last-round"
@@ -36,27 +36,28 @@ class RoundLogger(Listener):
         for row, timing in zip(files.rounds(), files.timing(), strict=True):
             self.round_done(row, timing)
 
-    def round_done(self, row, timing):
+    def round_done(self, row: RoundRow, timing: TimingRow) -> None:
         if row["round"] > self._last:
             self.log(row["round"], scalars_of(row, timing))
             self._last = row["round"]
             write_text(self._mark, f"{self._last}\n")
 
 
-def scalars_of(row: Mapping[str, Any], timing: Mapping[str, Any]) -> dict[str, float]:
+def scalars_of(row: RoundRow, timing: TimingRow) -> dict[str, float]:
     """Name the numbers of a round; what it does not have (no score, no sensor) is left out."""
     return {name: float(value) for name, value in _all(row, timing) if value is not None}
 
 
-def _all(row: Mapping[str, Any], timing: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
+def _all(row: RoundRow, timing: TimingRow) -> Iterator[tuple[str, float | None]]:
+    """Yield every number of a round with its name; None where it has no value."""
     for client, losses in row["losses"].items():
         yield from ((f"loss/{client}/{task}", loss) for task, loss in losses.items())
     yield from ((f"grad_norm/{client}", norm) for client, norm in row["grad_norm"].items())
-    for key in ("scores", "scores_before"):
-        for score in row.get(key, ()):
+    for key, scores in (("scores", row.get("scores", [])), ("scores_before", row.get("scores_before", []))):
+        for score in scores:
             place = (key, score["client"], score["split"], score["task"], score["metric"])
             yield "/".join(place), score["value"]
     yield from ((f"seconds/{phase}", spent) for phase, spent in timing["seconds"].items())
-    yield from ((f"bytes/{way}", row[f"bytes_{way}"]) for way in ("up", "down"))
-    energy = timing.get("energy") or {}  # of all rounds so far
-    yield from ((f"energy/{unit}", energy.get(unit)) for unit in ("kwh", "co2e_g"))
+    yield from (("bytes/up", row["bytes_up"]), ("bytes/down", row["bytes_down"]))
+    if energy := timing.get("energy"):  # of all rounds so far
+        yield from (("energy/kwh", energy["kwh"]), ("energy/co2e_g", energy["co2e_g"]))

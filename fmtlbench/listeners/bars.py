@@ -3,37 +3,57 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
 
-from ._base import LISTENERS, Listener
+from ._base import LISTENERS, Listener, Losses, Start
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import TaskID
+
+    from ..exchange import Party
+    from ..runs.records import Cost, RoundRow, TimingRow
+
+
+class _PrintOptions(TypedDict):
+    highlight: bool
+    markup: bool
+    emoji: bool
 
 
 @LISTENERS.register("bars")
 class Bars(Listener):
     """A bar for the whole run and one for the round at hand, with the losses of the client that trains."""
 
-    def __init__(self, console: Any = None, shows_bill: bool = True) -> None:
+    def __init__(self, console: Console | None = None, shows_bill: bool = True) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-        from rich.progress import TimeRemainingColumn as Eta
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
 
         self.console, self.shows_bill = console or Console(stderr=True), shows_bill
         # Names and paths come from users: "[x]" in them is text, not markup.
-        self.plain = {"highlight": False, "markup": False, "emoji": False}
-        self.bars = Progress(
-            TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-            Eta(), TextColumn("{task.fields[detail]}", markup=False), console=self.console, transient=True,
-        )  # fmt: skip
-        self.tasks: dict[str, Any] = {}
+        self.plain: _PrintOptions = {"highlight": False, "markup": False, "emoji": False}
+        columns = (
+            *(TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn()),
+            *(TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("{task.fields[detail]}", markup=False)),
+        )
+        self.bars = Progress(*columns, console=self.console, transient=True)
+        self.tasks: dict[str, TaskID] = {}
         self.shown = 0.0
 
-    def preparing(self, what, done, total):
+    def preparing(self, what: str, done: int, total: int) -> None:
         if what not in self.tasks:
             self.bars.start()
             self.tasks[what] = self.bars.add_task(what, total=total, detail="")
         self.bars.update(self.tasks[what], completed=done, visible=done < total)
 
-    def begin(self, start):
+    def begin(self, start: Start) -> None:
         self.rounds, self.steps, self.round = start.rounds, start.steps_per_round, start.done
         self.bars.start()
         self.run_bar = self.bars.add_task("run", total=self.rounds * self.steps, detail="")
@@ -41,10 +61,10 @@ class Bars(Listener):
         self.bars.update(self.run_bar, completed=self.round * self.steps)
         self._name_round()
 
-    def _name_round(self):
+    def _name_round(self) -> None:
         self.bars.reset(self.round_bar, description=f"round {self.round + 1}/{self.rounds}", total=self.steps)
 
-    def step(self, party, watch):
+    def step(self, party: Party, watch: Losses) -> None:
         self.bars.advance(self.run_bar)
         self.bars.advance(self.round_bar)
         if time.monotonic() - self.shown > 0.2:  # reading a loss is a sync on a GPU
@@ -52,7 +72,7 @@ class Bars(Listener):
             detail = " ".join(f"{task} {loss:.3f}" for task, loss in watch.latest().items())
             self.bars.update(self.round_bar, detail=f"{party.id}: {detail}")
 
-    def round_done(self, row, timing):
+    def round_done(self, row: RoundRow, timing: TimingRow) -> None:
         self.round = row["round"]
         self.bars.update(self.run_bar, completed=self.round * self.steps)  # absent clients took no steps
         scores = [r for r in row.get("scores", ()) if r["primary"] and r["value"] is not None]
@@ -62,18 +82,18 @@ class Bars(Listener):
         if self.round < self.rounds:
             self._name_round()
 
-    def pretraining(self, what, step, steps, loss):
+    def pretraining(self, what: str, step: int, steps: int, loss: float) -> None:
         self.preparing(what, step, steps)
         self.bars.update(self.tasks[what], detail=f"loss {loss:.3f}")
 
-    def note(self, message):
+    def note(self, message: str) -> None:
         self.console.print(message, style="yellow", **self.plain)
 
-    def bill(self, cost):
+    def bill(self, cost: Cost) -> None:
         from ..cost.bill import bill_lines
 
         for line in bill_lines(cost) if self.shows_bill else ():
             self.console.print(line, style="dim", **self.plain)
 
-    def end(self):
+    def end(self) -> None:
         self.bars.stop()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ._base import LISTENERS, import_extra
+from ._base import LISTENERS, Start, import_extra
 from ._rounds import RoundLogger
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
 
 
 @LISTENERS.register("tensorboard")
@@ -15,17 +19,18 @@ class TensorBoard(RoundLogger):
     def __init__(self) -> None:
         import_extra("tensorboard", "tensorboard")  # torch's own message names no extra
         self.module = import_extra("torch.utils.tensorboard", "tensorboard")
-        self.writer: Any = None
+        self.writer: SummaryWriter | None = None
 
-    def open(self, start, place):
+    def open(self, start: Start, place: Path) -> None:
         self.writer = self.module.SummaryWriter(str(place))
 
-    def log(self, step, scalars):
+    def log(self, step: int, scalars: dict[str, float]) -> None:
+        assert self.writer is not None, "open() comes first"
         for name, value in scalars.items():
             self.writer.add_scalar(name, value, step)
         self.writer.flush()  # a killed run keeps its curves
 
-    def end(self):
+    def end(self) -> None:
         if self.writer is not None:
             self.writer.close()
             self.writer = None

@@ -6,12 +6,15 @@ import os
 import secrets
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..files import write_text
 from ..schema import plain
-from ._base import LISTENERS, import_extra
+from ._base import LISTENERS, Start, import_extra
 from ._rounds import RoundLogger
+
+if TYPE_CHECKING:
+    from ..runs.records import Cost
 
 
 @LISTENERS.register("wandb")
@@ -26,26 +29,31 @@ class WeightsAndBiases(RoundLogger):
         self.run: Any = None
         self.exit_code = 1  # until the bill, which only a finished run has
 
-    def open(self, start, place):
+    def open(self, start: Start, place: Path) -> None:
         config = start.config
         self.hooks = sys.exit, sys.excepthook  # it puts its own in their place and leaves them there
         self.run = self.wandb.init(
-            project=os.environ.get("WANDB_PROJECT") or "fmtlbench", dir=str(start.logs), mode=self.mode,
-            id=_identity(place / "run-id", config.hash()), resume="allow" if self.mode == "online" else None,
-            name=f"{config.scenario.name} {config.algorithm.name} s{config.seed}", group=config.scenario.name,
-            job_type=config.algorithm.name, config=plain(config),
+            project=os.environ.get("WANDB_PROJECT") or "fmtlbench",
+            dir=str(start.logs),
+            mode=self.mode,
+            id=_identity(place / "run-id", config.hash()),
+            resume="allow" if self.mode == "online" else None,
+            name=f"{config.scenario.name} {config.algorithm.name} s{config.seed}",
+            group=config.scenario.name,
+            job_type=config.algorithm.name,
+            config=plain(config),
             settings=self.wandb.Settings(
                 silent=True, console="off", disable_git=True, disable_code=True, save_code=False, x_disable_stats=True
             ),
-        )  # fmt: skip
+        )
 
-    def log(self, step, scalars):
+    def log(self, step: int, scalars: dict[str, float]) -> None:
         self.run.log(scalars, step=step)
 
-    def bill(self, cost):
+    def bill(self, cost: Cost) -> None:
         self.exit_code = 0
 
-    def end(self):
+    def end(self) -> None:
         if self.run is not None:
             run, self.run = self.run, None
             try:

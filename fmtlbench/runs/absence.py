@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..files import write_json
-from .folder import DamagedRun, read_record, stamped
-from .layout import ABSENT
+from .file_names import ABSENT
+from .folder import DamagedRun, read_record, with_format
 from .records import AbsenceRecord
 
 if TYPE_CHECKING:
+    from ..algorithms import Algorithm
     from ..setting import Setting
 
 REFUSED, FAILED = "refused", "failed"
@@ -44,11 +45,28 @@ class Absence:
 
     @classmethod
     def of(
-        cls, why: str, reason: str, method: Any, options: Mapping[str, Any], setting: Setting, seed: int | None = None
+        cls,
+        why: str,
+        reason: str,
+        method: type[Algorithm],
+        options: Mapping[str, Any],
+        setting: Setting,
+        seed: int | None = None,
     ) -> Absence:
-        """Of `method` in a setting, for one seed or for all."""
-        told = (setting.value(name) for name in ("scenario", "preset", "data", "rounds"))
-        return cls(why, reason, method.name, method.title, dict(options), *told, setting.key, seed)
+        """Make the absence of `method` in a setting, for one seed or for all."""
+        return cls(
+            why,
+            reason,
+            algorithm=method.name,
+            title=method.title,
+            options=dict(options),
+            scenario=setting.value("scenario"),
+            preset=setting.value("preset"),
+            data=setting.value("data"),
+            rounds=setting.value("rounds"),
+            setting=setting.key,
+            seed=seed,
+        )
 
 
 def refused_file(algorithm: str, options: Mapping[str, Any], setting: Setting) -> Path:
@@ -65,23 +83,24 @@ def failed_file(folder: Path) -> Path:
 
 
 def absent_folder(file: Path) -> Path:
-    """Name the folder that an absent run would have, or a name like it."""
+    """Name the folder that an absent run would have; of a refused method, one named like its file."""
     return file.with_name(file.name.removesuffix(ABSENT))
 
 
 def read_absence(file: Path) -> Absence:
-    """Read back; keys of a later version are left alone."""
+    """Read the file of an absent run; keys of a later version are left alone."""
     record = read_record(file, AbsenceRecord)
     if record is None:
         raise DamagedRun(file.parent, f"{file.name} is not there any more")
     if record["why"] not in (REFUSED, FAILED):
         raise DamagedRun(file.parent, f"{file.name}: why: expected {REFUSED} or {FAILED}, got {record['why']!r}")
-    return Absence(**{field.name: record[field.name] for field in dataclasses.fields(Absence)})
+    values: Mapping[str, Any] = record
+    return Absence(**{field.name: values[field.name] for field in dataclasses.fields(Absence)})
 
 
 def write_absence(file: Path, absence: Absence) -> None:
     """Write the file unless it says the same already."""
-    record = stamped(dataclasses.asdict(absence))
+    record = with_format(dataclasses.asdict(absence))
     with contextlib.suppress(OSError, ValueError):
         if json.loads(file.read_bytes()) == record:
             return

@@ -1,16 +1,16 @@
-"""Finding run folders, and the files that stand for absent ones, at any depth."""
+"""Find run folders, and the files that stand for absent ones, at any depth."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ..errors import UsageError
-from .layout import ABSENT, COST, is_run
+from .file_names import ABSENT, COST, is_run
 
 
-def located(paths: Iterable[str | Path]) -> tuple[list[tuple[Path, str]], list[Path]]:
+def locate_runs(paths: Iterable[str | Path]) -> tuple[list[tuple[Path, str]], list[Path]]:
     """Find runs as (folder, name relative to the path it was found under), and files of absent ones; both sorted.
 
     A name found twice gets its root.
@@ -39,7 +39,8 @@ def located(paths: Iterable[str | Path]) -> tuple[list[tuple[Path, str]], list[P
     return [(Path(folder), name) for folder, name in sorted(found.values())], sorted(map(Path, absent.values()))
 
 
-def _walk(root: str, absent: list[str]) -> Iterable[str]:
+def _walk(root: str, absent: list[str]) -> Iterator[str]:
+    """Yield the run folders below `root`; the files of absent runs are added to `absent`."""
     for here, folders, files in os.walk(root):
         if is_run(files):
             folders.clear()  # what a run keeps inside is its own

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import repeat
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ..errors import FmtlbenchError
 from ..yamlfile import load_yaml
-from . import layout
+from . import file_names
 from .records import FIRST_FORMAT, FORMAT, ClientRecord, Cost, Manifest, RoundRow, Summary, TimingRow
-from .shape import misfit
+from .type_check import find_misfit
 
 if TYPE_CHECKING:
     from ..config import RunConfig
 
 Record = TypeVar("Record")
+Written = TypeVar("Written", bound=Mapping[str, Any])
 
 
 class DamagedRun(FmtlbenchError):
@@ -42,30 +43,30 @@ class RunFolder:
 
     def summary(self) -> Summary | None:
         """Read what a finished run found; None: it is not finished."""
-        summary = read_record(self.path / layout.SUMMARY, Summary)
+        summary = read_record(self.path / file_names.SUMMARY, Summary)
         if summary is not None and (wrong := _contradiction(summary)):
-            raise DamagedRun(self.path, f"{layout.SUMMARY}: {wrong}")
+            raise DamagedRun(self.path, f"{file_names.SUMMARY}: {wrong}")
         return summary
 
     def cost(self) -> Cost | None:
         """Read what the run took."""
-        return read_record(self.path / layout.COST, Cost)
+        return read_record(self.path / file_names.COST, Cost)
 
     def manifest(self) -> Manifest | None:
         """Read where the numbers came from."""
-        return read_record(self.path / layout.MANIFEST, Manifest)
+        return read_record(self.path / file_names.MANIFEST, Manifest)
 
     def rounds(self) -> list[RoundRow]:
         """Read what every round found."""
-        return read_rows(self.path / layout.ROUNDS, RoundRow)
+        return read_rows(self.path / file_names.ROUNDS, RoundRow)
 
     def timing(self) -> list[TimingRow]:
         """Read what every round took."""
-        return read_rows(self.path / layout.TIMING, TimingRow)
+        return read_rows(self.path / file_names.TIMING, TimingRow)
 
     def repeated(self) -> list[TimingRow]:
         """Read what rounds took that had to be made again."""
-        return read_rows(self.path / layout.REPEATED, TimingRow)
+        return read_rows(self.path / file_names.REPEATED, TimingRow)
 
     def config(self) -> dict[str, Any]:
         """Read the config as nested plain values.
@@ -86,21 +87,21 @@ class RunFolder:
         return RunConfig.from_tree(*self._config())
 
     def _config(self) -> tuple[Any, dict[str, str]]:
-        tree, origins = load_yaml(self.path / layout.CONFIG)
+        tree, origins = load_yaml(self.path / file_names.CONFIG)
         if isinstance(tree, dict):
-            check_format(self.path, layout.CONFIG, tree.pop("format", FIRST_FORMAT))
+            check_format(self.path, file_names.CONFIG, tree.pop("format", FIRST_FORMAT))
         return tree, origins
 
     def config_text(self) -> str:
         """Read the config as it is written; OSError where it is lost."""
-        return (self.path / layout.CONFIG).read_text(encoding="utf-8", errors="replace")
+        return (self.path / file_names.CONFIG).read_text(encoding="utf-8", errors="replace")
 
     def has_config(self) -> bool:
-        """Whether there is a config, so a run."""
-        return (self.path / layout.CONFIG).is_file()
+        """Say whether there is a config, so a run."""
+        return (self.path / file_names.CONFIG).is_file()
 
     def is_finished(self) -> bool:
-        """Whether the folder holds a result that can be read."""
+        """Say whether the folder holds a result that can be read."""
         try:
             return self.summary() is not None
         except DamagedRun:
@@ -108,22 +109,22 @@ class RunFolder:
 
     @property
     def checkpoints(self) -> Path:
-        """Where the run keeps its checkpoints."""
-        return self.path / layout.CHECKPOINTS
+        """Return the folder of the run's checkpoints."""
+        return self.path / file_names.CHECKPOINTS
 
     @property
     def logs(self) -> Path:
-        """Where those who listen to the run write (--log); nobody reads it here."""
-        return self.path / layout.LOGS
+        """Return the folder that listeners of the run write to (--log); nobody reads it here."""
+        return self.path / file_names.LOGS
 
     @property
     def lock(self) -> Path:
-        """The file that a process holds locked while it works on the run."""
-        return self.path / layout.LOCK
+        """Return the file that a process holds locked while it works on the run."""
+        return self.path / file_names.LOCK
 
     def predictions(self, split: str) -> Path:
-        """Where the run keeps its predictions for a split."""
-        return self.path / (layout.PREDICTIONS if split == "global" else f"{layout.PREDICTIONS}-{split}")
+        """Return the folder of the run's predictions for a split."""
+        return self.path / (file_names.PREDICTIONS if split == "global" else f"{file_names.PREDICTIONS}-{split}")
 
 
 def everybody(summary: Summary) -> list[ClientRecord]:
@@ -132,12 +133,12 @@ def everybody(summary: Summary) -> list[ClientRecord]:
 
 
 def _contradiction(summary: Summary) -> str:
-    """Say what parts of a summary do not go together, though each has its shape; "" if all do."""
+    """Say which keys of a summary contradict each other, though each is of its type; "" if none do."""
     scores, clients = summary["scores"], everybody(summary)
     strange = set(map(itemgetter("client"), scores)) - set(map(itemgetter("id"), clients))
     if strange:
         return f"scores: {sorted(strange)} are not among the clients"
-    if None in map(dict.get, filter(itemgetter("primary"), scores), repeat("higher_is_better")):
+    if None in [score.get("higher_is_better") for score in scores if score["primary"]]:
         return "scores: a primary one has no higher_is_better, true or false"
     if not all(map(itemgetter("tasks"), clients)):
         return "clients: one has no tasks"
@@ -147,9 +148,9 @@ def _contradiction(summary: Summary) -> str:
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
-def stamped(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the record as it is written: with the number of the form it has."""
-    return {"format": FORMAT, **{key: value for key, value in record.items() if key != "format"}}
+def with_format(record: Written) -> Written:
+    """Return the record as it is written: with its format number first."""
+    return cast(Written, {"format": FORMAT, **{key: value for key, value in record.items() if key != "format"}})
 
 
 def read_record(file: Path, kind: type[Record]) -> Record | None:
@@ -168,9 +169,9 @@ def read_record(file: Path, kind: type[Record]) -> Record | None:
         raise DamagedRun(file.parent, f"{file.name} cannot be read: {error}") from None
     if isinstance(record, dict):
         check_format(file.parent, file.name, record.get("format", FIRST_FORMAT))
-    if wrong := misfit(kind, [record]):
+    if wrong := find_misfit(kind, [record]):
         raise DamagedRun(file.parent, f"{file.name}: {wrong[1]}")
-    return record
+    return cast(Record, record)
 
 
 def read_rows(file: Path, kind: type[Record]) -> list[Record]:
@@ -192,7 +193,7 @@ def read_rows(file: Path, kind: type[Record]) -> list[Record]:
     for number, row in enumerate(rows, 1):
         if isinstance(row, dict):
             check_format(file.parent, f"{file.name}, line {number},", row.get("format", FIRST_FORMAT))
-    if wrong := misfit(kind, rows):
+    if wrong := find_misfit(kind, rows):
         raise DamagedRun(file.parent, f"{file.name}, line {wrong[0] + 1}: {wrong[1]}")
     return rows
 

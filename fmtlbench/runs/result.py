@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from .folder import DamagedRun, RunFolder
 from .records import Cost, Score, Summary
@@ -19,10 +20,10 @@ class RunResult:
 
     @property
     def scores(self) -> list[Score]:
-        """The last round's primary scores: client, split, task, metric, value and the trivial value beside it."""
+        """Return the last round's primary scores: client, split, task, metric, value and trivial value."""
         return [record for record in self.summary["scores"] if record["primary"]]
 
-    def cost(self) -> Cost | dict:
+    def cost(self) -> Cost | dict[str, Any]:
         """Read what the run took; {} where that is lost."""
         try:
             return RunFolder(self.folder).cost() or {}
@@ -30,7 +31,7 @@ class RunResult:
             return {}
 
     def value(self, client: str, task: str, split: str = "global") -> float | None:
-        """One primary score."""
+        """Return one primary score."""
         for record in self.scores:
             if (record["client"], record["task"], record["split"]) == (client, task, split):
                 return record["value"]

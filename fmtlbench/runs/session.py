@@ -1,4 +1,4 @@
-"""Where numbers came from: versions, hardware, data. Written beside every run."""
+"""Where numbers came from: versions, hardware, command. Written beside every run."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from .records import Session
+
 # Which kernels a CPU takes, so in which order it sums: set, they make one machine calculate as another does.
 KERNEL_CHOICES = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA")
 PACKAGES = ("fmtlbench", "torch", "torchvision", "timm", "numpy", "scipy", "numba", "scikit-image", "safetensors")
 
 
 def versions() -> dict[str, str]:
-    """Installed versions of everything that can move a number."""
+    """Return the installed versions of everything that can move a number."""
     found = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
@@ -27,8 +29,8 @@ def versions() -> dict[str, str]:
 
 
 def hardware(device: str) -> dict[str, Any]:
-    """The machine, by what is in it and not by its name."""
-    info = {
+    """Describe the machine by what is in it, not by its name."""
+    info: dict[str, Any] = {
         "system": f"{platform.system()} {platform.machine()}",
         "processor": _processor(),
         "cores": os.cpu_count(),
@@ -53,7 +55,7 @@ def _processor() -> str:
 
 
 def arithmetic() -> dict[str, Any]:
-    """What decides the order of summation beside the config: the CPU's kernels and the number of threads."""
+    """Return what decides the order of summation beside the config: the CPU's kernels and the number of threads."""
     import torch
 
     return {
@@ -63,8 +65,8 @@ def arithmetic() -> dict[str, Any]:
     }
 
 
-def session(device: str, first_round: int) -> dict[str, Any]:
-    """One stretch of work on a run: a resumed run has several."""
+def session(device: str, first_round: int) -> Session:
+    """Describe the work on a run that begins now; a resumed run has several sessions."""
     return {
         "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "from_round": first_round,

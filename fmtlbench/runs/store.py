@@ -9,17 +9,19 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TextIO
 
 from ..errors import FmtlbenchError
 from ..files import write_json, write_text
-from . import layout
-from .folder import DamagedRun, NewerFormat, RunFolder, stamped
+from . import file_names
+from .folder import DamagedRun, NewerFormat, RunFolder, with_format
 from .records import FORMAT, Cost, Manifest, RoundRow, Summary, TimingRow
 
 if TYPE_CHECKING:
     from ..config import RunConfig
 
+fcntl: ModuleType | None
 try:
     import fcntl
 except ImportError:  # Windows has no flock: two processes on one run are not kept apart there
@@ -38,7 +40,6 @@ class RunStore:
         self.folder = self.out / config.folder()
         self.files = RunFolder(self.folder)
         self.checkpoints = self.files.checkpoints
-        self._lock = None
 
     def check(self) -> None:
         """Find out early that the output folder cannot be had."""
@@ -50,33 +51,31 @@ class RunStore:
         """Create the folder, keep other processes out of it, and write the config."""
         with self.writing("create the run folder"):
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock = self.files.lock.open("w")
-        try:
-            self._take_lock()
+            lock = self.files.lock.open("w")
+        with lock:
+            self._take(lock)
             with self.writing("write the config"):
                 if fresh:
                     self._clear()
                 self.checkpoints.mkdir(exist_ok=True)
                 if not self.files.has_config():
-                    write_text(self.folder / layout.CONFIG, f"format: {FORMAT}\n{self.config.dump()}")
+                    write_text(self.folder / file_names.CONFIG, f"format: {FORMAT}\n{self.config.dump()}")
             yield self
-        finally:
-            self._lock.close()
 
-    def _take_lock(self) -> None:
+    def _take(self, lock: TextIO) -> None:
         if fcntl is None:
             return
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise StoreError(f"{self.folder}: another process is working on this run") from None
 
     def _clear(self) -> None:
-        """--fresh: what the run left goes."""
-        for name in layout.FILES:
+        """Remove what the run left, for --fresh."""
+        for name in file_names.FILES:
             (self.folder / name).unlink(missing_ok=True)
-        folders = [layout.CHECKPOINTS, layout.FIGURES, layout.LOGS]
-        for path in [*(self.folder / name for name in folders), *self.folder.glob(f"{layout.PREDICTIONS}*")]:
+        folders = [file_names.CHECKPOINTS, file_names.FIGURES, file_names.LOGS]
+        for path in [*(self.folder / name for name in folders), *self.folder.glob(f"{file_names.PREDICTIONS}*")]:
             shutil.rmtree(path, ignore_errors=True)
 
     @contextmanager
@@ -111,20 +110,20 @@ class RunStore:
 
     def write_summary(self, summary: Summary, cost: Cost) -> Summary:
         """Write both, the summary last, and return it as it is read back."""
-        summary = stamped(summary)
+        written = with_format(summary)
         with self.writing("write the summary"):
-            write_json(self.folder / layout.COST, stamped(cost))
-            write_json(self.folder / layout.SUMMARY, summary)
-        return summary
+            write_json(self.folder / file_names.COST, with_format(cost))
+            write_json(self.folder / file_names.SUMMARY, written)
+        return written
 
     # -- rows --------------------------------------------------------------------------------------------------------
 
     def append(self, metrics: RoundRow, timing: TimingRow) -> None:
         """Add a line each about the round and what it took, on disk when this returns."""
         with self.writing("append a round"):
-            for name, row in ((layout.TIMING, timing), (layout.ROUNDS, metrics)):
+            for name, line in ((file_names.TIMING, with_format(timing)), (file_names.ROUNDS, with_format(metrics))):
                 with (self.folder / name).open("a", encoding="utf-8") as file:
-                    file.write(_lines([stamped(row)]))
+                    file.write(_lines([line]))
                     file.flush()
                     os.fsync(file.fileno())
 
@@ -145,13 +144,16 @@ class RunStore:
             StoreError: One of the first `done` rounds has no row, or two; nothing was touched.
         """
         rounds, timing = self.rounds(), self.timing()
-        for name, rows in ((layout.ROUNDS, rounds), (layout.TIMING, timing)):
+        for name, rows in ((file_names.ROUNDS, rounds), (file_names.TIMING, timing)):
             self._check_complete(name, [row["round"] for row in rows if row["round"] <= done], done)
         with self.writing("trim the rows"):
-            sizes = {row["round"]: {key: row[key] for key in ("bytes_up", "bytes_down")} for row in rounds}
+            traffic = {row["round"]: row for row in rounds}
             lost = [row for row in timing if row["round"] > done]
-            self.set_aside([{**row, **sizes.get(row["round"], {})} for row in lost])
-            for name, rows in ((layout.ROUNDS, rounds), (layout.TIMING, timing)):
+            for row in lost:
+                if (found := traffic.get(row["round"])) is not None:
+                    row |= {"bytes_up": found["bytes_up"], "bytes_down": found["bytes_down"]}
+            self.set_aside(lost)
+            for name, rows in ((file_names.ROUNDS, rounds), (file_names.TIMING, timing)):
                 text = _lines([row for row in rows if row["round"] <= done])
                 path = self.folder / name
                 if path.exists() and path.read_text(encoding="utf-8") != text:
@@ -168,9 +170,9 @@ class RunStore:
         """Keep the timing rows of rounds that are made again, each once."""
         known = self.repeated()
         seen = {_identity(row) for row in known}
-        new = [stamped(row) for row in rows if _identity(row) not in seen]
+        new = [with_format(row) for row in rows if _identity(row) not in seen]
         if new:
-            write_text(self.folder / layout.REPEATED, _lines([*known, *new]))
+            write_text(self.folder / file_names.REPEATED, _lines([*known, *new]))
 
     def repeated(self) -> list[TimingRow]:
         """Read what was set aside; a damaged file is no reason to stop, it only says what was spent."""
@@ -187,14 +189,15 @@ class RunStore:
             return self.files.manifest()
 
     def write_manifest(self, manifest: Manifest) -> None:
+        """Write where the numbers came from."""
         with self.writing("write the manifest"):
-            write_json(self.folder / layout.MANIFEST, stamped(manifest))
+            write_json(self.folder / file_names.MANIFEST, with_format(manifest))
 
 
 def _lines(rows: Sequence[Mapping[str, Any]]) -> str:
     return "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows)
 
 
-def _identity(row: TimingRow) -> tuple:
+def _identity(row: TimingRow) -> tuple[str | None, int, bool]:
     """Return the key of a timing row (session, round, unfinished): a round can be cut off in several sessions."""
     return row.get("session"), row["round"], row.get("unfinished", False)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 
-def precision_recall(hit_p, predicted, hit_g, actual) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Counts → (precision, recall, F), each in [0, 1] and of the shape of the counts.
+def precision_recall(
+    hit_p: ArrayLike, predicted: ArrayLike, hit_g: ArrayLike, actual: ArrayLike
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Turn counts into (precision, recall, F), each in [0, 1] and of the shape of the counts.
 
     Where nothing is predicted, precision is 1 and recall 0; where nothing matches, both are 0.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -68,7 +68,7 @@ def count(
     return Counts(matched, predicted, actual, np.array([matched[best], predicted[best], actual]))
 
 
-def score(strength: np.ndarray, target: np.ndarray, ignored: np.ndarray | None, gt: str, **options) -> Counts:
+def score(strength: np.ndarray, target: np.ndarray, ignored: np.ndarray | None, gt: str, **options: Any) -> Counts:
     """`count` with the label edges taken from `target` first."""
     return count(strength, label_edges(target, gt), ignored, **options)
 

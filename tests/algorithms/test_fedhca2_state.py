@@ -12,7 +12,7 @@ from toys import ENCODER, make, make_parties, make_round, reorder
 
 from fmtlbench.algorithms import _linear
 from fmtlbench.algorithms.fedhca2 import inner_products
-from fmtlbench.engine.trees import join_tree, split_tree
+from fmtlbench.engine.state_trees import join_tree, split_tree
 from fmtlbench.exchange import Owner, Round, Rows
 
 # Two multi-task clients with four and two tasks; clients 0 and 4 are alike, and not adjacent.

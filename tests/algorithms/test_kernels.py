@@ -40,7 +40,7 @@ def all_results(after, before, probe):
     delta, centred = a - b, a - a.mean(0)
     rows = Rows((), before, after, ())
     products, along = _linear.gram_and_products(after, before, probe)
-    moved, extra = _linear.combine(np.vstack([m, base[:1]]), after, before, own="after", extra=True)
+    moved, extra = _linear.combine_with_extra(np.vstack([m, base[:1]]), after, before, own="after")
     return {
         "gram": (_linear.gram(after), a @ a.T),
         "gram of updates": (_linear.gram(after, before), delta @ delta.T),
@@ -98,7 +98,7 @@ def test_near_rows_keep_their_differences(path):
 
 def test_a_row_on_the_mean_has_no_direction(path):
     rows = torch.stack([noise(500), torch.zeros(500), -noise(500)])
-    assert _linear.directed(_linear.centred_gram(rows)).tolist() == [True, False, True]
+    assert _linear.has_direction(_linear.centred_gram(rows)).tolist() == [True, False, True]
 
 
 def test_threads_make_no_difference(path):

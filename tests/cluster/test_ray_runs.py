@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -11,12 +12,16 @@ import threading
 import time
 
 import pytest
+from interrupt import AfterRound, Stopped
 from tiny import THREE, TINY, TOY
 
 import fmtlbench
 from fmtlbench import api
+from fmtlbench.cost.energy import choose_energy
 from fmtlbench.engine.messages import Train
+from fmtlbench.engine.ray_executor import RayExecutor
 from fmtlbench.errors import FmtlbenchError, UsageError
+from fmtlbench.request import RunRequest
 
 ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.cluster
@@ -65,15 +70,22 @@ def scenario(tmp_path_factory):
     return str(file)
 
 
+def run_on_ray(algo, scenario, make=None, **asked):
+    """Run on the cluster; `make` is called as RayExecutor is and gives the executor."""
+    request = RunRequest.of(algo, scenario, executor="ray", **asked)
+    made = None if make is None else make(request.ray_options(), None, choose_energy(False, None, None))
+    return api.launch(request, executor=made)
+
+
 @pytest.fixture
 def both(scenario, tmp_path):
     """Run a method serially and on the cluster; returns what the two left."""
 
-    def run(algo, **options):
+    def run(algo, make=None, **options):
         here = {key: value for key, value in options.items() if not key.startswith("ray.")}
         made = [
-            fmtlbench.run(algo, scenario, out=tmp_path / executor, executor=executor, rounds=3, **{**SMALL, **asked})
-            for executor, asked in (("serial", here), ("ray", options))
+            fmtlbench.run(algo, scenario, out=tmp_path / "serial", rounds=3, **{**SMALL, **here}),
+            run_on_ray(algo, scenario, make, out=tmp_path / "ray", rounds=3, **{**SMALL, **options}),
         ]
         return [(result.folder / "metrics.jsonl").read_bytes() for result in made], made
 
@@ -104,79 +116,66 @@ def test_ray_is_serial_bit_for_bit(whole, both, algo, options):
     assert sorted(map(len, session["executor"]["clients"])) == [1, 2]
 
 
-@pytest.fixture
-def lose(monkeypatch):
-    """`lose(chosen, how)`: once, right after a client of a chosen place was told to train in round 2, lose the place.
+class Losing(RayExecutor):
+    """Loses a chosen place once, right after one of its clients was told to train in round 2.
 
-    Both are given (node, process number, clients) of a place. Returns a list that the executor of a run is put into.
+    `chosen` and `how` are given (node, process number, clients) of a place.
     """
-    from fmtlbench.engine.ray_executor import RayExecutor
 
-    def begin(chosen, how):
+    def __init__(self, *given, chosen, how):
+        super().__init__(*given, on_send=self.look)
+        self.chosen, self.how, self.lost, self.known = chosen, how, False, {}
+
+    def start(self, factory, count):
+        facts = super().start(factory, count)
+        self.known = {id(place): (*self.whereabouts(place), len(place.members)) for place in self.places}
+        return facts
+
+    def look(self, place, index, message):
+        told = isinstance(message, Train) and message.index == 1
+        if told and not self.lost and self.chosen(*self.known[id(place)]):
+            self.lost = True
+            self.how(*self.known[id(place)])
+
+
+@pytest.fixture
+def lose(both):
+    """Run a method serially, and on a cluster that loses a place; returns the rows of the two, and the executor."""
+
+    def run(algo, chosen, how, **options):
         made = []
 
-        class Losing(RayExecutor):
-            lost = False
-
-            def start(self, factory, count):
-                facts = super().start(factory, count)
-                ask = [(p, self._get(p.actor.whereabouts.remote())) for p in self.places]
-                self.known = {id(place): (*at, len(place.members)) for place, at in ask}
-                return facts
-
-            def _send(self, place, index, message, shelf=None):
-                sent = super()._send(place, index, message, shelf)
-                told = isinstance(message, Train) and message.index == 1
-                if told and not self.lost and chosen(*self.known[id(place)]):
-                    self.lost = True
-                    how(*self.known[id(place)])
-                return sent
-
-        def make(request, energy):
-            if request.executor != "ray":
-                return original(request, energy)
-            made.append(Losing(request.ray_options(), request.ray_address, energy))
+        def make(*given):
+            made.append(Losing(*given, chosen=chosen, how=how))
             return made[-1]
 
-        original = api.make_executor
-        monkeypatch.setattr(api, "make_executor", make)
-        return made
+        (serial, on_ray), _ = both(algo, make, **options)
+        return serial, on_ray, made[0]
 
-    return begin
+    return run
 
 
-def test_a_process_killed_in_the_middle_of_a_round_costs_time_only(whole, both, lose):
+def test_a_process_killed_in_the_middle_of_a_round_costs_time_only(whole, lose):
     def kill(node, process, clients):
         threading.Timer(0.1, os.kill, (process, signal.SIGKILL)).start()  # its clients are training by then
 
-    made = lose(lambda node, process, clients: clients == 2, kill)
-    (serial, on_ray), _ = both(STATE)
-    assert serial == on_ray and made[0].lost and made[0].replaced == 1
+    serial, on_ray, executor = lose(STATE, lambda node, process, clients: clients == 2, kill)
+    assert serial == on_ray and executor.lost and executor.replaced == 1
 
 
-def test_a_node_removed_in_the_middle_of_a_round_costs_time_only(whole, both, lose):
+def test_a_node_removed_in_the_middle_of_a_round_costs_time_only(whole, lose):
     """Its clients find no other place with a CPU and share one."""
     second = whole.second.node_id
-    made = lose(lambda node, process, clients: node == second, lambda *_: whole.remove_second())
-    (serial, on_ray), _ = both(PLAIN, **{"ray.patience": 20})
-    assert serial == on_ray and made[0].lost and made[0].replaced >= 1
+    chosen, how = lambda node, process, clients: node == second, lambda *_: whole.remove_second()
+    serial, on_ray, executor = lose(PLAIN, chosen, how, **{"ray.patience": 20})
+    assert serial == on_ray and executor.lost and executor.replaced >= 1
 
 
-def test_a_run_goes_on_under_the_other_executor_and_back(whole, scenario, tmp_path, monkeypatch):
-    from interrupt import Stopped
-
-    from fmtlbench.engine import run as engine_run
-
-    save = engine_run.save_checkpoint
-
+def test_a_run_goes_on_under_the_other_executor_and_back(whole, scenario, tmp_path):
     def run(executor, stop_after=None, out="there"):
-        def saving(checkpoints, done, write):
-            save(checkpoints, done, write)
-            if done == stop_after:
-                raise Stopped
-
-        monkeypatch.setattr(engine_run, "save_checkpoint", saving)
-        return fmtlbench.run(STATE, scenario, out=tmp_path / out, executor=executor, rounds=4, **SMALL)
+        stop = None if stop_after is None else AfterRound(stop_after)
+        asked = {"out": tmp_path / out, "executor": executor, "rounds": 4, **SMALL}
+        return fmtlbench.run(STATE, scenario, progress=stop, **asked)
 
     for executor, stop_after in (("serial", 1), ("ray", 3)):
         with pytest.raises(Stopped):
@@ -214,23 +213,33 @@ def test_a_network_of_a_file_is_built_on_every_machine(whole, both, tmp_path):
     assert serial == on_ray and result.summary["setting_text"]["architecture"] == "toy"
 
 
-def test_a_method_that_machines_do_not_have_is_one_line(whole, scenario, tmp_path, monkeypatch):
-    from fmtlbench.engine import ray_executor
+class Changed:
+    """Ray with some of its functions replaced, for RayExecutor's `connect`."""
 
+    def __init__(self, **functions):
+        self.functions = functions
+
+    def __getattr__(self, name):
+        return self.functions.get(name) or getattr(ray, name)
+
+    def executor(self, *given):
+        return RayExecutor(*given, connect=lambda address, size: contextlib.nullcontext(self))
+
+
+def test_a_method_that_machines_do_not_have_is_one_line(whole, scenario, tmp_path):
     method = tmp_path / "mine.py"
     method.write_text(
         "from fmtlbench.algorithms import ALGORITHMS\nfrom fmtlbench.algorithms.fedavg import FedAvg\n\n\n"
         '@ALGORITHMS.register("mine")\nclass Mine(FedAvg):\n    title, paper = "Mine", "none"\n'
     )
-    original = ray_executor.RayExecutor._new_place
 
-    def moved_away(self, members):
+    def remote(kind):  # what processes are made with: the file is gone before the first
         method.unlink(missing_ok=True)
-        return original(self, members)
+        return ray.remote(kind)
 
-    monkeypatch.setattr(ray_executor.RayExecutor, "_new_place", moved_away)
     with pytest.raises(UsageError, match=r"mine\.py: not there on a machine of the cluster"):
-        fmtlbench.run(str(method), scenario, out=tmp_path / "runs", executor="ray", rounds=1, **SMALL)
+        changed = Changed(remote=remote)
+        run_on_ray(str(method), scenario, changed.executor, out=tmp_path / "runs", rounds=1, **SMALL)
 
 
 def test_a_method_that_fails_elsewhere_names_itself(whole, scenario, tmp_path):
@@ -257,10 +266,10 @@ def test_more_processes_than_there_is_room_for_are_refused_at_once(whole, scenar
         fmtlbench.run(PLAIN, scenario, out=tmp_path / "runs", executor="ray", **{**SMALL, "ray.workers": 3})
 
 
-def test_a_full_object_store_is_one_line(whole, scenario, tmp_path, monkeypatch):
+def test_a_full_object_store_is_one_line(whole, scenario, tmp_path):
     def full(*_, **__):
         raise ray.exceptions.ObjectStoreFullError("no room for 1 byte")
 
-    monkeypatch.setattr(ray, "put", full)
     with pytest.raises(FmtlbenchError, match=r"object store has no room.*ray\.object_store_gb"):
-        fmtlbench.run(PLAIN, scenario, out=tmp_path / "runs", executor="ray", rounds=1, **SMALL)
+        changed = Changed(put=full)
+        run_on_ray(PLAIN, scenario, changed.executor, out=tmp_path / "runs", rounds=1, **SMALL)

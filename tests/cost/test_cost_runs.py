@@ -12,13 +12,12 @@ import threading
 import numpy as np
 import pytest
 from fake_sensors import FakeTracker
-from interrupt import after
+from interrupt import AtStep, Stopped, die
 
 from fmtlbench.cli import main
 from fmtlbench.cost import meter as meter_module
 from fmtlbench.cost.compute import flops_of
 from fmtlbench.data.views import ClientData, View
-from fmtlbench.engine import client
 from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
 from fmtlbench.listeners import Listener
@@ -166,12 +165,11 @@ def killed(tiny_run, sensors, tmp_path):
     """A run with a checkpoint every other round, killed twice in its fourth: the third is made again each time."""
     options = {"energy": True, "rounds": 4, "checkpoint_every": 2, "out": tmp_path / "killed"}
 
-    def doomed(steps):
-        client.task_loss = after(steps, client.task_loss)
-        tiny_run(**options)
+    def doomed():
+        tiny_run(progress=AtStep(4, then=die), **options)
 
-    for steps in (40, 15):  # 11 losses a round; the second session begins with the third round
-        child = multiprocessing.get_context("fork").Process(target=doomed, args=(steps,))
+    for _ in range(2):
+        child = multiprocessing.get_context("fork").Process(target=doomed)
         child.start()
         child.join()
         assert child.exitcode == -signal.SIGKILL
@@ -209,19 +207,14 @@ def test_setting_aside_twice_counts_once(tiny_run, killed, monkeypatch):
     assert read(tiny_run(**killed))["repeated"]["rounds"] == 2
 
 
-def test_a_round_that_fails_has_cost_something(tiny_run, sensors, monkeypatch):
+def test_a_round_that_fails_has_cost_something(tiny_run, sensors):
     options = {"energy": True, "checkpoint_every": 1}
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(client, "task_loss", after(15, client.task_loss, interrupt))
-        tiny_run(**options)
+    with pytest.raises(Stopped):
+        tiny_run(progress=AtStep(2, 4), **options)
     result = tiny_run(**options)
     (row,) = read(result, "repeated.jsonl")
     assert row["round"] == 2 and row["unfinished"] and row["seconds"]["other"] > 0
     assert read(result)["repeated"]["kwh"] == pytest.approx(0.00125)
-
-
-def interrupt(*_, **__):
-    raise KeyboardInterrupt
 
 
 def test_starting_over_forgets(tiny_run, killed):

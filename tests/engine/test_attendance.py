@@ -79,11 +79,11 @@ def test_absent_clients_of_local_do_not_train(scenario):
     assert moved[:3] == [True, True, False]
 
 
-def test_a_stopped_run_goes_on_to_the_same_bytes(scenario, tmp_path, monkeypatch):
-    def run(out):
-        return fmtlbench.run("fedhca2", scenario, out=out, device="cpu", rounds=4, **QUICK)
+def test_a_stopped_run_goes_on_to_the_same_bytes(scenario, tmp_path):
+    def run(**given):
+        return fmtlbench.run("fedhca2", scenario, device="cpu", rounds=4, **QUICK, **given)
 
-    resumed, whole = stopped_and_whole(run, monkeypatch, tmp_path)
+    resumed, whole = stopped_and_whole(run, tmp_path)
     assert (resumed.folder / "summary.json").read_bytes() == (whole.folder / "summary.json").read_bytes()
     rows = [json.loads(line) for line in (whole.folder / "metrics.jsonl").read_text().splitlines()]
     assert "late" not in rows[0]["present"] and all(

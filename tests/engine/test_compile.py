@@ -15,8 +15,8 @@ from safetensors import safe_open
 from torch import nn
 
 from fmtlbench import cli
-from fmtlbench.engine import compiled as module
-from fmtlbench.engine.compiled import check_compile, compiled, compiler_errors, many_graphs
+from fmtlbench.engine import torch_compile as module
+from fmtlbench.engine.torch_compile import check_compile, compile_fully, compiler_errors, many_graphs
 from fmtlbench.engine.track import Track
 from fmtlbench.errors import FmtlbenchError
 from fmtlbench.resolving import resolve
@@ -111,11 +111,11 @@ def test_a_compiled_run_resumes_predicts_and_keeps_its_names(tiny_run, scenario,
     small = {"scenario": scenario(ALONE), "rounds": 2, "model.backbone": "resnet_nano"}
     eager = tiny_run("local", **small)
 
-    def run(out):
+    def run(**given):
         torch._dynamo.reset()  # as in a new process
-        return tiny_run("local", out=out, **small, **COMPILED)
+        return tiny_run("local", **small, **COMPILED, **given)
 
-    resumed, whole = stopped_and_whole(run, monkeypatch, tmp_path, rounds_done=1)
+    resumed, whole = stopped_and_whole(run, tmp_path, rounds_done=1)
     assert whole.folder.name != eager.folder.name and whole.summary["setting_text"]["train.compile"] is True
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] >= 1
     assert names_in(whole.folder) == names_in(eager.folder) != {}
@@ -169,7 +169,7 @@ def test_what_breaks_the_graph_is_one_line(quick):
 
     cannot = r"train\.compile=true: torch cannot compile this network: "
     with pytest.raises(FmtlbenchError, match=cannot) as caught, compiler_errors():
-        compiled(breaks)(torch.ones(3))
+        compile_fully(breaks)(torch.ones(3))
     assert "\n" not in str(caught.value)
     with pytest.raises(KeyError), compiler_errors():
         raise KeyError("of somebody else")

@@ -12,39 +12,35 @@ from functools import partial
 
 import pytest
 import torch
+from interrupt import AtStep, Stopped, unless
 
-from fmtlbench.engine import checkpoint, client, precision
+from fmtlbench.engine import checkpoint, precision
 from fmtlbench.errors import FmtlbenchError
-from fmtlbench.runs.store import RunStore
+from fmtlbench.listeners import Listener
+from fmtlbench.losses import LOSSES, weighted_bce
+from fmtlbench.tasks import TASKS
 
 
-class Stop(BaseException):
-    """Ends a run in the middle, as Ctrl-C would."""
+class Armed(AtStep):
+    """From a training step of a round on, `armed` is true, until the next step is over."""
 
+    def __init__(self, number, step):
+        super().__init__(number, step, self.arm)
+        self.armed = False
 
-class StopAt:
-    """Stands in for a function until its `count`-th call, which stops the run instead."""
+    def arm(self):
+        self.armed = True
 
-    def __init__(self, count, function):
-        self.count, self.function, self.calls = count, function, 0
-
-    def __get__(self, instance, owner=None):
-        return self if instance is None else partial(self, instance)
-
-    def __call__(self, *args, **kwargs):
-        self.calls += 1
-        if self.calls == self.count:
-            raise Stop
-        return self.function(*args, **kwargs)
+    def step(self, party, watch):
+        self.armed = False
+        super().step(party, watch)
 
 
 @pytest.fixture
-def stopped(tiny_run, tmp_path, monkeypatch):
+def stopped(tiny_run, tmp_path):
     """The folder of a three-round run that was stopped in its third round."""
-    with monkeypatch.context() as patch:
-        patch.setattr(client, "task_loss", StopAt(26, client.task_loss))  # eleven task losses a round
-        with pytest.raises(Stop):
-            tiny_run()
+    with pytest.raises(Stopped):
+        tiny_run(progress=AtStep(3, 4))
     (manifest,) = (tmp_path / "runs").rglob("manifest.json")
     folder = manifest.parent
     assert checkpoint.available(folder / "checkpoint") == [1, 2]
@@ -90,19 +86,15 @@ def test_no_intact_checkpoint_is_an_error_and_touches_nothing(tiny_run, stopped)
 
 
 def test_a_full_disk_keeps_the_last_good_round(tiny_run, tmp_path, monkeypatch):
-    def full(tensors, file, *rest):
+    def full(tensors, file):
         file.write_bytes(b"half of it")
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    saves = []
-    original = checkpoint.save_file
-
-    def save(tensors, file):
-        saves.append(file)
-        return full(tensors, file) if len(saves) > 4 else original(tensors, file)  # three files a round
+    def in_second_round(tensors, file):
+        return "round-00002" in file.parent.name and file.name == "client-000.safetensors"
 
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoint, "save_file", save)
+        patch.setattr(checkpoint, "save_file", unless(checkpoint.save_file, in_second_round, full))
         with pytest.raises(
             FmtlbenchError, match=r"No space left on device.*free some space and run the same"
         ) as caught:
@@ -151,23 +143,21 @@ def test_an_unwritable_output_folder_is_one_line(tiny_run, tmp_path):
 
 @pytest.mark.parametrize("where", ["loss", "gradient"])
 def test_a_nan_names_client_round_and_task_and_keeps_the_checkpoint(tiny_run, tmp_path, monkeypatch, where):
-    calls = []
-    original = client.task_loss
+    fault = Armed(2, 4)  # of seven steps, nyud-multi's are the last four
 
-    def poisoned(spec, raw, label):
-        calls.append(spec.name)
-        loss = original(spec, raw, label)
-        if spec.name != "edge" or calls.count("edge") != 6:  # four steps a round
+    def poisoned(raw, label, **options):
+        loss = weighted_bce(raw, label, **options)
+        if not fault.armed:
             return loss
         if where == "loss":
             return loss * float("nan")
         raw.register_hook(lambda gradient: gradient * float("inf"))
         return loss
 
-    with monkeypatch.context() as patch:
-        patch.setattr(client, "task_loss", poisoned)
-        with pytest.raises(FmtlbenchError, match=f"client nyud-multi, round 2, step 2: the {where} of edge is not"):
-            tiny_run()
+    assert TASKS["edge"].loss == "weighted_bce"
+    monkeypatch.setitem(LOSSES, "weighted_bce", poisoned)
+    with pytest.raises(FmtlbenchError, match=f"client nyud-multi, round 2, step 2: the {where} of edge is not"):
+        tiny_run(progress=fault)
     (manifest,) = (tmp_path / "runs").rglob("manifest.json")
     assert checkpoint.available(manifest.parent / "checkpoint") == [1]
     assert not (manifest.parent / "summary.json").exists()
@@ -194,48 +184,58 @@ def test_resuming_with_other_versions_is_said(tiny_run, stopped):
 
 
 @pytest.mark.parametrize("amp", ["bf16", "fp16"])
-def test_mixed_precision_trains_and_resumes(tiny_run, tmp_path, monkeypatch, amp):
+def test_mixed_precision_trains_and_resumes(tiny_run, tmp_path, amp):
     whole = tiny_run(out=tmp_path / "whole", **{"train.amp": amp})
     assert [r["value"] for r in whole.scores] != [r["value"] for r in tiny_run().scores]
-    with monkeypatch.context() as patch:
-        patch.setattr(RunStore, "append", cut := StopAt(2, RunStore.append))
-        with pytest.raises(Stop):
-            tiny_run(out=tmp_path / "cut", **{"train.amp": amp})
-    assert cut.calls == 2
+    with pytest.raises(Stopped):
+        tiny_run(out=tmp_path / "cut", progress=AtStep(2), **{"train.amp": amp})
     resumed = tiny_run(out=tmp_path / "cut", **{"train.amp": amp})
     assert (resumed.folder / "metrics.jsonl").read_bytes() == (whole.folder / "metrics.jsonl").read_bytes()
 
 
 def test_a_precision_that_ends_the_process_is_one_line(tiny_run, monkeypatch):
-    monkeypatch.setattr(precision, "_PROBE", "import os, signal  # {name}\nos.kill(os.getpid(), signal.SIGILL)")
+    monkeypatch.setattr(precision, "PROBE", "import os, signal  # {name}\nos.kill(os.getpid(), signal.SIGILL)")
     with pytest.raises(FmtlbenchError, match=r"bf16 arithmetic ends the process on this CPU .*train\.amp=none"):
         tiny_run(**{"train.amp": "bf16"})
 
 
-def overflowing(steps):
-    """task_loss whose gradient is infinite in the first `steps` calls."""
-    original, calls = client.task_loss, []
+@pytest.fixture
+def overflow(monkeypatch):
+    """Have every loss send infinite gradients back as long as the answer is true."""
 
-    def overflow(spec, raw, label):
-        calls.append(1)
-        if len(calls) <= steps:
-            raw.register_hook(lambda gradient: gradient * float("inf"))
-        return original(spec, raw, label)
+    def begin(lasts):
+        def overflowing(raw, label, loss, **options):
+            if lasts():
+                raw.register_hook(lambda gradient: gradient * float("inf"))
+            return loss(raw, label, **options)
 
-    return overflow
+        for name, loss in list(LOSSES.items()):
+            monkeypatch.setitem(LOSSES, name, partial(overflowing, loss=loss))
+
+    return begin
 
 
-def test_an_overflow_under_scaling_halves_the_scale_and_skips_the_step(tiny_run, monkeypatch):
-    monkeypatch.setattr(client, "task_loss", overflowing(1))
+class Steps(Listener):
+    """Counts training steps."""
+
+    taken = 0
+
+    def step(self, party, watch):
+        self.taken += 1
+
+
+def test_an_overflow_under_scaling_halves_the_scale_and_skips_the_step(tiny_run, monkeypatch, overflow):
+    steps = Steps()
+    overflow(lambda: steps.taken == 0)  # in the first client's first step
     monkeypatch.setattr(torch.amp, "GradScaler", partial(torch.amp.GradScaler, init_scale=64.0))
-    folder = tiny_run("local", rounds=1, **{"train.amp": "fp16"}).folder
+    folder = tiny_run("local", rounds=1, progress=steps, **{"train.amp": "fp16"}).folder
     kept = [checkpoint.Checkpoint(folder / "checkpoint", 1).read(f"client-00{i}")["main"] for i in (0, 1)]
     assert [state["scaler"]["scale"] for state in kept] == [32.0, 64.0]
     assert kept[0]["vector"].isfinite().all()
 
 
-def test_gradients_that_overflow_at_any_scale_stop_the_run(tiny_run, monkeypatch):
-    monkeypatch.setattr(client, "task_loss", overflowing(10_000))
+def test_gradients_that_overflow_at_any_scale_stop_the_run(tiny_run, overflow):
+    overflow(lambda: True)
     with pytest.raises(FmtlbenchError, match="gradients of depth, edge overflow fp16"):
         tiny_run("local", rounds=20, **{"train.amp": "fp16"})
 

@@ -10,11 +10,11 @@ import pytest
 import torch
 from tiny import TINY, TWINS, make_federation
 
-from fmtlbench.blocks import FlatModel
 from fmtlbench.configured_tasks import task_specs
 from fmtlbench.engine.federation import Federation
 from fmtlbench.engine.optim import learning_rate
 from fmtlbench.errors import UsageError
+from fmtlbench.flat_model import FlatModel
 from fmtlbench.losses import balanced_bce
 from fmtlbench.models.build import build_client_model
 from fmtlbench.resolving import parse_overrides, resolve
@@ -98,7 +98,7 @@ def test_merged_parts_cover_the_same_vector(scenario):
     apart = FlatModel(build_client_model(config, party))
     joined = FlatModel(build_client_model(config, party), ("decoder", "head"))
     assert torch.equal(apart.vector, joined.vector)
-    assert [part.kind for part in joined.parts] == ["encoder", "decoder"]
+    assert [segment.kind for segment in joined.segments] == ["encoder", "decoder"]
     tensors = joined.layout("decoder")
     assert tensors[0].start == 0 and all(a.stop == b.start for a, b in pairwise(tensors))
     assert tensors[0].layer.startswith("decoder.depth.") and tensors[-1].layer.startswith("head.edge.")

@@ -15,7 +15,7 @@ from fmtlbench.data.views import View
 from fmtlbench.datasets import dataset_for
 from fmtlbench.engine.evaluate import make_meter
 from fmtlbench.engine.optim import learning_rate, make_optimizer
-from fmtlbench.engine.trees import join_tree, split_tree, to_device
+from fmtlbench.engine.state_trees import join_tree, split_tree, to_device
 from fmtlbench.engine.trivial import best_constant
 from fmtlbench.resolving import resolve
 from fmtlbench.tasks import TASKS

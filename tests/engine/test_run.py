@@ -10,12 +10,13 @@ import time
 
 import pytest
 import torch
-from interrupt import after, die
+from interrupt import AtMessage, AtStep, always, die, unless
 
 from fmtlbench.algorithms.fedhca2 import FedHCA2
 from fmtlbench.data import open as data_open
-from fmtlbench.engine import checkpoint, client, federation
+from fmtlbench.engine import checkpoint
 from fmtlbench.engine import run as engine_run
+from fmtlbench.engine.messages import Evaluate, Install, Train
 from fmtlbench.errors import FmtlbenchError
 from fmtlbench.runs.store import RunStore
 
@@ -121,32 +122,39 @@ def half_a_line(store, metrics, timing):
     die()
 
 
-PHASES = {
-    "opening the data": (data_open, "open_split", 3),
-    "first step": (client, "task_loss", 1),
-    "middle of training": (client, "task_loss", 20),
-    "last steps": (client, "task_loss", 32),
-    "gathering": (federation.Federation, "_rows", 3),
-    "aggregating": (FedHCA2, "aggregate", 2),
-    "scattering": (federation.Federation, "_scatter", 2),
-    "evaluating": (federation.Federation, "evaluate", 1),
-    "appending a row": (RunStore, "append", 2, half_a_line),
-    "before a checkpoint": (engine_run, "save_checkpoint", 2),
-    "inside a checkpoint": (checkpoint, "save_file", 5),
-    "checkpoint index": (checkpoint, "write_json", 2),
-    "removing old checkpoints": (checkpoint, "available", 3),
-    "summing up": (engine_run, "best_constant", 1),
-    "writing the summary": (RunStore, "write_summary", 1),
+# Listeners see the steps, seven a round, and executors the messages; for the rest a function's arguments tell when.
+STEPS = {"first step": (1, 1), "middle of training": (2, 6), "last steps": (3, 6)}
+MESSAGES = {"gathering": (Train, True), "scattering": (Install, False), "evaluating": (Evaluate, False)}
+CALLS = {
+    "opening the data": (data_open, "open_split", lambda config, *names: names[:2] == ("nyud", "train")),
+    "aggregating": (FedHCA2, "aggregate", lambda method, rnd: rnd.index == 1),
+    "appending a row": (RunStore, "append", lambda store, metrics, timing: metrics["round"] == 2, half_a_line),
+    "before a checkpoint": (engine_run, "save_checkpoint", lambda folder, done, write: done == 2),
+    "inside a checkpoint": (checkpoint, "save_file", lambda tensors, file: is_second(file, "client-000.safetensors")),
+    "checkpoint index": (checkpoint, "write_json", lambda file, index: is_second(file, "index.json")),
+    "removing old checkpoints": (checkpoint, "available", lambda folder: (folder / "round-00003").exists()),
+    "summing up": (engine_run, "best_constant", always),
+    "writing the summary": (RunStore, "write_summary", always),
 }
 
 
-@pytest.mark.parametrize("phase", list(PHASES))
-def test_killed_and_resumed_equals_uninterrupted(tiny_run, tmp_path, phase):
-    target, name, count, *then = PHASES[phase]
+def is_second(file, name):
+    """Whether it is this file of the second round's checkpoint."""
+    return "round-00002" in file.parent.name and file.name == name
 
+
+@pytest.mark.parametrize("phase", [*STEPS, *MESSAGES, *CALLS])
+def test_killed_and_resumed_equals_uninterrupted(tiny_run, tmp_path, phase):
     def doomed():
-        setattr(target, name, after(count, getattr(target, name), *then))
-        tiny_run(out=tmp_path / "killed")
+        if phase in STEPS:
+            given = {"progress": AtStep(*STEPS[phase], then=die)}
+        elif phase in MESSAGES:
+            kind, replied = MESSAGES[phase]
+            given = {"executor": AtMessage(kind, 2, replied=replied)}
+        else:
+            (target, name, when, *then), given = CALLS[phase], {}
+            setattr(target, name, unless(getattr(target, name), when, *then))
+        tiny_run(out=tmp_path / "killed", **given)
 
     child = multiprocessing.get_context("fork").Process(target=doomed)
     child.start()
@@ -175,8 +183,7 @@ def test_killed_at_random_moments_again_and_again(tiny_run, tmp_path):
 
 def test_a_second_process_on_the_same_run_is_refused(tiny_run, tmp_path):
     def hold():
-        client.task_loss = lambda *_: time.sleep(60)
-        tiny_run()
+        tiny_run(progress=AtStep(1, then=lambda: time.sleep(60)))
 
     child = multiprocessing.get_context("fork").Process(target=hold)
     child.start()

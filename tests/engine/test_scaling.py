@@ -17,8 +17,8 @@ from fmtlbench.cost.tracker import Source
 from fmtlbench.data.views import parties
 from fmtlbench.engine.client_memory import client_memory
 from fmtlbench.engine.messages import Install, Load, Train
+from fmtlbench.engine.packing import Array, count_bytes, pack, unpack
 from fmtlbench.engine.parking import Parking
-from fmtlbench.engine.wire import Array, count_bytes, pack, unpack
 from fmtlbench.errors import FmtlbenchError, UsageError
 from fmtlbench.ray_cluster import connected
 from fmtlbench.resolving import resolve
@@ -39,8 +39,8 @@ TENSORS = [
 def test_a_tensor_crosses_with_its_type_and_shape(tensor):
     message = Install({"encoder": [tensor]})
     there = unpack(pickle.loads(pickle.dumps(pack(message))))
-    assert isinstance(there, Install) and there.parts["encoder"][0].dtype == tensor.dtype
-    assert torch.equal(there.parts["encoder"][0], tensor)
+    assert isinstance(there, Install) and there.rows["encoder"][0].dtype == tensor.dtype
+    assert torch.equal(there.rows["encoder"][0], tensor)
     assert count_bytes(pack(message)) == tensor.numel() * tensor.element_size()
 
 
@@ -132,13 +132,13 @@ def test_a_run_with_parked_clients_has_the_same_bytes(tiny_run, tmp_path, algo):
     assert plain.summary == parked.summary and plain.folder.name == parked.folder.name
 
 
-def test_a_resumed_run_with_parked_clients_has_the_same_bytes(tiny_run, tmp_path, monkeypatch):
+def test_a_resumed_run_with_parked_clients_has_the_same_bytes(tiny_run, tmp_path):
     from interrupt import stopped_and_whole
 
-    def run(out):
-        return tiny_run("fedhca2", out=out, **{"federation.park": "disk"})
+    def run(**given):
+        return tiny_run("fedhca2", **given, **{"federation.park": "disk"})
 
-    resumed, whole = stopped_and_whole(run, monkeypatch, tmp_path)
+    resumed, whole = stopped_and_whole(run, tmp_path)
     assert (resumed.folder / "metrics.jsonl").read_bytes() == (whole.folder / "metrics.jsonl").read_bytes()
 
 

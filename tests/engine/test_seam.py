@@ -122,10 +122,10 @@ def test_a_clients_method_is_not_the_servers(scenario):
 def test_every_message_has_its_answer(scenario):
     federation = make_federation("fedavg", scenario, **QUICK)
     client = federation.executor.clients[0]
-    encoder = client.answer(Send(("encoder",))).parts["encoder"][0]
+    encoder = client.answer(Send(("encoder",))).rows["encoder"][0]
     saved = client.answer(Save()).state
     client.answer(Install({"encoder": [encoder + 1]}))
-    assert torch.equal(client.answer(Send(("encoder",))).parts["encoder"][0], encoder + 1)
+    assert torch.equal(client.answer(Send(("encoder",))).rows["encoder"][0], encoder + 1)
     scores = client.answer(Evaluate(0))
     assert scores.scores and scores.spent["evaluate"] > 0
     client.answer(Load(pickle.loads(pickle.dumps(saved))))

@@ -15,7 +15,7 @@ from fmtlbench.algorithms.matfl import voting_tensors
 from fmtlbench.engine.checkpoint import Checkpoint
 from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
-from fmtlbench.engine.stored import StoredRun
+from fmtlbench.engine.stored_run import StoredRun
 from fmtlbench.listeners import Listener
 
 DEEPLAB = {"model.architecture": "matfl", "model.backbone": "resnet_nano"}  # BatchNorm in encoder and decoders
@@ -192,9 +192,9 @@ def test_a_returning_client_gets_the_common_statistics(scenario):
 
 
 @pytest.mark.parametrize("algo", ["fedavg", "fedhca2", "fedmtl"])
-def test_stopped_and_resumed_equals_uninterrupted(tiny_run, scenario, monkeypatch, tmp_path, algo):
+def test_stopped_and_resumed_equals_uninterrupted(tiny_run, scenario, tmp_path, algo):
     given = {**SMALL, **TRAVEL, "rounds": 3, "scenario": scenario(THREE), "federation.participation": 0.67}
-    resumed, whole = stopped_and_whole(partial(tiny_run, algo, **given), monkeypatch, tmp_path)
+    resumed, whole = stopped_and_whole(partial(tiny_run, algo, **given), tmp_path)
     files = [result.folder / "metrics.jsonl" for result in (resumed, whole)]
     assert files[0].read_bytes() == files[1].read_bytes()
     assert whole.summary["setting_text"]["statistics"] == "travel"

@@ -8,12 +8,13 @@ import signal
 
 import pytest
 import torch
-from interrupt import after
+from interrupt import AtMessage, always, unless
 from tiny import SCENARIO, TINY
 
 from fmtlbench.algorithms.fedavg import FedAvg
 from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
+from fmtlbench.engine.messages import Evaluate, Install
 from fmtlbench.errors import FmtlbenchError
 from fmtlbench.models.build import build_client_model
 from fmtlbench.resolving import resolve
@@ -192,15 +193,18 @@ def test_a_method_may_choose_and_a_wrong_shape_is_told(late, monkeypatch):
         ended("fedavg", late)
 
 
-@pytest.mark.parametrize(
-    ("target", "name"), [(Federation, "_welcome"), (Federation, "evaluate_unseen"), (RunStore, "write_summary")]
-)
-def test_killed_and_resumed_equals_uninterrupted(tiny_run, tmp_path, late, target, name):
+@pytest.mark.parametrize("phase", ["welcoming", "evaluating", "writing the summary"])
+def test_killed_and_resumed_equals_uninterrupted(tiny_run, tmp_path, late, phase):
     given = {"scenario": late, "rounds": 2, "evaluation.unseen_epochs": 1}
+    unseen = 2  # its number: those that take part come first
 
     def doomed():
-        setattr(target, name, after(1, getattr(target, name)))
-        tiny_run("fedavg", out=tmp_path / "killed", **given)
+        executor = "serial"
+        if phase == "writing the summary":
+            RunStore.write_summary = unless(RunStore.write_summary, always)
+        else:
+            executor = AtMessage(Install if phase == "welcoming" else Evaluate, 2, unseen)
+        tiny_run("fedavg", out=tmp_path / "killed", executor=executor, **given)
 
     child = multiprocessing.get_context("fork").Process(target=doomed)
     child.start()

@@ -8,13 +8,13 @@ import signal
 
 import pytest
 import torch
-from interrupt import after, die
+from interrupt import AtMessage
 from tiny import TINY
 
 import fmtlbench
-from fmtlbench.engine import federation
 from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
+from fmtlbench.engine.messages import Evaluate, Install
 from fmtlbench.errors import UsageError
 from fmtlbench.resolving import resolve
 
@@ -113,11 +113,14 @@ def test_the_scored_models_are_those_of_the_round(tmp_path):
     assert seconds["evaluate"] > 0 and set(seconds) >= {"upload", "aggregate", "download"}
 
 
-@pytest.mark.parametrize("call", [1, 4])  # before and after the server's step
-def test_killed_while_scoring_and_resumed_equals_uninterrupted(twins, tmp_path, call):
+@pytest.mark.parametrize(
+    "when",
+    [{"number": 1}, {"number": 2, "following": Install}],
+    ids=["before the first server step", "after the second"],
+)
+def test_killed_while_scoring_and_resumed_equals_uninterrupted(twins, tmp_path, when):
     def doomed():
-        federation.Federation.evaluate = after(call, federation.Federation.evaluate, die)
-        twins("fedavg", "both", out=tmp_path / "killed")
+        twins("fedavg", "both", out=tmp_path / "killed", executor=AtMessage(Evaluate, **when))
 
     child = multiprocessing.get_context("fork").Process(target=doomed)
     child.start()

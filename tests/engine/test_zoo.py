@@ -8,12 +8,11 @@ import signal
 
 import pytest
 import torch
-from interrupt import after
+from interrupt import AtStep, die
 from tiny import TINY, make_federation
 
 import fmtlbench
 from fmtlbench.algorithms import ALGORITHMS
-from fmtlbench.engine import run as engine_run
 from fmtlbench.engine.client import turns_of
 from fmtlbench.errors import UsageError
 from fmtlbench.resolving import resolve
@@ -101,8 +100,7 @@ def test_killed_after_a_round_and_resumed_equals_uninterrupted(trio_run, tmp_pat
     options = {"rounds": 3, "algo.lam": 0.5} if algo in ("ditto", "fedamp") else {"rounds": 3}
 
     def doomed():
-        engine_run.save_checkpoint = after(3, engine_run.save_checkpoint)
-        trio_run(algo, out=tmp_path / "killed", **options)
+        trio_run(algo, out=tmp_path / "killed", progress=AtStep(3, then=die), **options)
 
     child = multiprocessing.get_context("fork").Process(target=doomed)
     child.start()
@@ -168,12 +166,12 @@ def test_participation_survives_a_kill(trio_run, tmp_path):
     share = {"federation.participation": 0.67, "rounds": 4}
 
     def doomed():
-        engine_run.save_checkpoint = after(3, engine_run.save_checkpoint)
-        trio_run("fedavg", out=tmp_path / "killed", **share)
+        trio_run("fedavg", out=tmp_path / "killed", progress=AtStep(3, then=die), **share)
 
     child = multiprocessing.get_context("fork").Process(target=doomed)
     child.start()
     child.join(120)
+    assert child.exitcode == -signal.SIGKILL
     resumed, whole = (trio_run("fedavg", out=tmp_path / name, **share) for name in ("killed", "whole"))
     assert rows_of(resumed) == rows_of(whole)
 
@@ -248,7 +246,7 @@ def test_one_local_epoch_of_fedrep_trains_everything_in_as_many_steps_as_others_
         half = len(steps) // 2
         assert steps == ["dh"] * half + ["e"] * (len(steps) - half) and half
         moved = fedrep.executor.clients[index].main.flat.vector != start[index]
-        assert all(moved[part.start : part.stop].any() for part in fedrep.executor.clients[index].main.flat.parts)
+        assert all(moved[part.start : part.stop].any() for part in fedrep.executor.clients[index].main.flat.segments)
 
 
 def test_more_head_epochs_than_local_epochs_are_refused(scenario_file):

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from fmtlbench import cli, registry
+from fmtlbench import cli
 from fmtlbench.errors import UnknownNameError, UsageError
 from fmtlbench.listeners import LISTENERS, Listener, Listeners, find_listeners
-from fmtlbench.runs.find import located
-from fmtlbench.runs.layout import ROUNDS, SUMMARY
+from fmtlbench.runs.file_names import ROUNDS, SUMMARY
+from fmtlbench.runs.find import locate_runs
 
 OWN = '''\
 from fmtlbench.listeners import LISTENERS, Listener
@@ -95,17 +97,22 @@ def test_the_built_in_ones():
     assert all(issubclass(kind, Listener) and kind.name == name for name, kind in LISTENERS.items())
 
 
-def test_an_entry_point_joins(monkeypatch):
-    class Point:
-        name, value = "mine", "somewhere:Mine"
-
-        def load(self):
-            LISTENERS.register("mine")(type("Mine", (Listener,), {}))
-
-    monkeypatch.setattr(registry, "entry_points", lambda group: [Point()] if group == "fmtlbench.listeners" else [])
-    monkeypatch.setattr(LISTENERS, "_items", dict(LISTENERS._items))
-    monkeypatch.setattr(LISTENERS, "_loaded", False)
-    assert [kind.name for kind in find_listeners(["mine", "bars"])] == ["mine", "bars"]
+def test_an_entry_point_joins(tmp_path):
+    """An installed package, as far as Python can tell: its code and its metadata lie on the path."""
+    package = tmp_path / "mine-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text("[fmtlbench.listeners]\ndiary = diary:Diary\n")
+    (tmp_path / "diary.py").write_text(OWN)
+    code = "from fmtlbench.listeners import find_listeners; print([k.name for k in find_listeners(['diary', 'bars'])])"
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout.strip() == "['diary', 'bars']"
 
 
 @pytest.mark.parametrize(
@@ -210,7 +217,7 @@ def test_a_run_tells_its_listener_and_stays_as_it_is(tiny_run, own, tmp_path):
     assert first == f"fedavg from 0 to 2 in {told.folder.name}" and len(rounds) == 2 and end == "end"
     assert paid == f"paid {told.summary['bytes_up']}"
     assert not (plain.folder / "logs").exists()
-    assert [folder for folder, _ in located([tmp_path / "told"])[0]] == [told.folder]
+    assert [folder for folder, _ in locate_runs([tmp_path / "told"])[0]] == [told.folder]
     tiny_run("fedavg", rounds=2, out=tmp_path / "told", fresh=True)  # what was logged of the old run goes with it
     assert not (told.folder / "logs").exists()
 
@@ -242,7 +249,7 @@ def test_a_bench_hands_it_to_its_runs(own, tmp_path, scenario_file, tiny_flags):
         own,
     ]
     assert cli.main([*words, "--device", "cpu", "--format", "json", *tiny_flags]) == 0
-    (run,) = [folder for folder, _ in located([out])[0]]
+    (run,) = [folder for folder, _ in locate_runs([out])[0]]
     assert (run / "logs" / "diary.txt").read_text().endswith("end\n")
 
 

@@ -12,13 +12,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from interrupt import Stopped, after, stopped_and_whole
+from interrupt import AtStep, Stopped, stopped_and_whole
 
-from fmtlbench.engine.federation import Federation
 from fmtlbench.listeners import LISTENERS, Start
 from fmtlbench.listeners._rounds import scalars_of
+from fmtlbench.runs.file_names import ROUNDS, SUMMARY
 from fmtlbench.runs.folder import RunFolder
-from fmtlbench.runs.layout import ROUNDS, SUMMARY
 
 
 def curves(folder: Path) -> dict[str, list[tuple[int, float]]]:
@@ -98,38 +97,30 @@ def offline(monkeypatch):
     monkeypatch.setenv("WANDB_ERROR_REPORTING", "true")  # the listener turns it off: put back after the test
 
 
-def stop(*_, **__):
-    raise Stopped
-
-
-def made_again(tiny_run, monkeypatch, folder, log):
+def made_again(tiny_run, folder, log):
     """A run that stops when its first round is told of and not yet checkpointed, and the same resumed."""
     asked = {"algo": "fedavg", "out": folder / "told", "log": log, "checkpoint_every": 2}
-    with monkeypatch.context() as patch:
-        patch.setattr(Federation, "train", after(2, Federation.train, then=stop))
-        with pytest.raises(Stopped):
-            tiny_run(**asked)
+    with pytest.raises(Stopped):
+        tiny_run(progress=AtStep(2), **asked)
     return tiny_run(**asked)
 
 
-def never_told(tiny_run, monkeypatch, folder, log):
+def never_told(tiny_run, folder, log):
     """A run that stops after the checkpoint of its second round, before anybody is told of it, and the same resumed."""
-    return stopped_and_whole(partial(tiny_run, "fedavg", log=log), monkeypatch, folder)[0]
+    return stopped_and_whole(partial(tiny_run, "fedavg", log=log), folder)[0]
 
 
-def asked_for_late(tiny_run, monkeypatch, folder, log):
+def asked_for_late(tiny_run, folder, log):
     """A run that has a listener from its third round on."""
     run = partial(tiny_run, "fedavg", out=folder / "told")
-    with monkeypatch.context() as patch:
-        patch.setattr(Federation, "train", after(3, Federation.train, then=stop))
-        with pytest.raises(Stopped):
-            run()
+    with pytest.raises(Stopped):
+        run(progress=AtStep(3))
     return run(log=log)
 
 
 @pytest.mark.parametrize("way", [made_again, never_told, asked_for_late])
-def test_tensorboard_has_every_round_once(way, tiny_run, tmp_path, monkeypatch):
-    plain, told = tiny_run("fedavg"), way(tiny_run, monkeypatch, tmp_path, "tensorboard")
+def test_tensorboard_has_every_round_once(way, tiny_run, tmp_path):
+    plain, told = tiny_run("fedavg"), way(tiny_run, tmp_path, "tensorboard")
     assert_same_numbers(told.folder, plain.folder)
     rounds, found = expected(told.folder), curves(told.folder)
     assert set(found) == {name for row in rounds for name in row}
@@ -141,8 +132,8 @@ def test_tensorboard_has_every_round_once(way, tiny_run, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("way", [made_again, never_told, asked_for_late])
-def test_wandb_writes_offline_and_has_every_round_once(way, tiny_run, tmp_path, monkeypatch, offline):
-    plain, told = tiny_run("fedavg"), way(tiny_run, monkeypatch, tmp_path, "wandb")
+def test_wandb_writes_offline_and_has_every_round_once(way, tiny_run, tmp_path, offline):
+    plain, told = tiny_run("fedavg"), way(tiny_run, tmp_path, "wandb")
     assert_same_numbers(told.folder, plain.folder)
     found = history(told.folder)
     assert [step for step, _ in found] == [1, 2, 3]

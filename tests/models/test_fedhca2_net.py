@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fmtlbench.blocks import FlatModel
 from fmtlbench.config import ModelConfig
 from fmtlbench.errors import UsageError
+from fmtlbench.flat_model import FlatModel
 from fmtlbench.models.backbones import Encoder
 from fmtlbench.models.build import build_model
 from fmtlbench.models.fedhca2 import MultiDecoderNet

@@ -19,7 +19,7 @@ from fmtlbench.data.batches import test_batches as batches_of
 from fmtlbench.data.transforms import test_transform as padded
 from fmtlbench.data.views import ClientData, View
 from fmtlbench.engine.predict import check_comparable, panel_rows, predict_run, save_predictions
-from fmtlbench.engine.stored import StoredRun, seen, stretch
+from fmtlbench.engine.stored_run import StoredRun, sample_at_own_size, stretch
 from fmtlbench.errors import FmtlbenchError, UsageError
 from fmtlbench.listeners import Listener
 from fmtlbench.predictions.write import ABOUT
@@ -79,7 +79,7 @@ def write_labels(run: StoredRun, client: int, task: str, split: str, folder: Pat
     folder.mkdir(parents=True)
     view = run.view(run.parties[client], split)
     for index in view.indices:
-        np.save(folder / f"{index:05d}.npy", seen(view.dataset, int(index), ("image", task))[task])
+        np.save(folder / f"{index:05d}.npy", sample_at_own_size(view.dataset, int(index), ("image", task))[task])
 
 
 # -- the same numbers as the run's scores ----------------------------------------------------------------------------
@@ -258,7 +258,7 @@ def test_padding_is_removed_where_it_was_put(result):
         assert prediction.image == f"photo_{prediction.index}"
         top, left = (32 - height) // 2, (32 - width) // 2
         assert np.allclose(prediction.values["normals"], whole[:, top : top + height, left : left + width], atol=1e-5)
-        assert seen(photos, prediction.index, ("image", "sal"))["sal"].shape == (height, width)
+        assert sample_at_own_size(photos, prediction.index, ("image", "sal"))["sal"].shape == (height, width)
     assert notes.said == ["pascal-multi: 1 images are larger than data.size: their predictions lack the border"]
 
 
@@ -277,7 +277,8 @@ def test_a_stretched_image_gets_its_prediction_at_its_own_size(result):
         np.testing.assert_allclose(np.linalg.norm(normals, axis=0), 1, atol=1e-5)
         if shape == (32, 32):
             np.testing.assert_allclose(normals, whole, atol=1e-5)
-        assert seen(photos, prediction.index, ("image", "sal"))["sal"].shape == shape  # all of it, nothing cut
+        truth = sample_at_own_size(photos, prediction.index, ("image", "sal"))
+        assert truth["sal"].shape == shape  # all of it, nothing cut
     assert notes.said == []
 
 

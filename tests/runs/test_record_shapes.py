@@ -10,9 +10,9 @@ from typing import Any, TypedDict
 
 import pytest
 
-from fmtlbench.runs import records, shape
+from fmtlbench.runs import records, type_check
 from fmtlbench.runs.records import Cost, Manifest, RoundRow, Summary, TimingRow
-from fmtlbench.runs.shape import misfit
+from fmtlbench.runs.type_check import find_misfit
 
 FIRST = next((Path(__file__).parent / "first_format").glob("duo/fedavg/*"))
 
@@ -47,8 +47,8 @@ GOOD = {"name": "a", "size": 1.5}
     ],
 )
 def test_what_fits(value):
-    assert misfit(Outer, [value]) is None
-    assert misfit(Outer, [value, {}, value]) is None
+    assert find_misfit(Outer, [value]) is None
+    assert find_misfit(Outer, [value, {}, value]) is None
 
 
 @pytest.mark.parametrize(
@@ -72,15 +72,15 @@ def test_what_fits(value):
     ],
 )
 def test_the_first_that_does_not_fit_is_named(value, words):
-    assert misfit(Outer, [value]) == (0, words)
-    assert misfit(Outer, [{}, {"count": 1}, value, value]) == (2, words)
+    assert find_misfit(Outer, [value]) == (0, words)
+    assert find_misfit(Outer, [{}, {"count": 1}, value, value]) == (2, words)
 
 
 def test_a_shape_seen_before_is_still_looked_into():
     """The keys and outer types of a record are remembered; what lies inside is not."""
-    assert misfit(Outer, [{"many": [GOOD]}]) is None
-    assert misfit(Outer, [{"many": [{"name": 1, "size": 1}]}]) == (0, "many.0.name: expected text, got 1")
-    assert misfit(Outer, [{"many": [GOOD]}]) is None
+    assert find_misfit(Outer, [{"many": [GOOD]}]) is None
+    assert find_misfit(Outer, [{"many": [{"name": 1, "size": 1}]}]) == (0, "many.0.name: expected text, got 1")
+    assert find_misfit(Outer, [{"many": [GOOD]}]) is None
 
 
 def test_every_record_can_be_checked():
@@ -88,7 +88,7 @@ def test_every_record_can_be_checked():
     kinds = [kind for kind in vars(records).values() if typing.is_typeddict(kind) and kind.__name__[0] != "_"]
     assert len(kinds) > 10
     for kind in kinds:
-        wrong = misfit(kind, [{}])
+        wrong = find_misfit(kind, [{}])
         assert (wrong is None) == (not kind.__required_keys__)
 
 
@@ -112,7 +112,7 @@ def test_the_quick_look_and_the_slow_one_agree():
     """Anything anywhere in a real record turned into something odd: what one of the two finds, the other does."""
     found = 0
     for kind, record in stored():
-        assert misfit(kind, [record]) is None
+        assert find_misfit(kind, [record]) is None
         for path in places(record):
             for odd in ([[]], {"odd": [None]}, 0.5, "text", None):
                 changed = copy.deepcopy(record)
@@ -120,7 +120,7 @@ def test_the_quick_look_and_the_slow_one_agree():
                 for key in path[:-1]:
                     inside = inside[key]
                 inside[path[-1]] = odd
-                wrong = misfit(kind, [record, changed])
-                assert wrong == ((1, said) if (said := shape._explain(kind, changed, "")) else None)
+                wrong = find_misfit(kind, [record, changed])
+                assert wrong == ((1, said) if (said := type_check._explain(kind, changed, "")) else None)
                 found += wrong is not None
     assert found > 1000

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from interrupt import Stopped, after
+from interrupt import AtStep, Stopped
 from tiny import TINY
 
 import fmtlbench
@@ -17,7 +17,6 @@ from fmtlbench.errors import FmtlbenchError
 from fmtlbench.reports.collect import collect
 from fmtlbench.runs.folder import DamagedRun, NewerFormat, RunFolder
 from fmtlbench.runs.records import FORMAT
-from fmtlbench.runs.store import RunStore
 
 FIRST = Path(__file__).parent / "first_format"
 RESULTS = Path(__file__).parents[2] / "results" / "nano-1"
@@ -204,12 +203,8 @@ def stopped_once(tmp_path_factory, scenario_file):
     """A run of three rounds that was stopped in its third."""
     out = tmp_path_factory.mktemp("stopped")
 
-    def stop(*_):
-        raise Stopped
-
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped):
-        patch.setattr(RunStore, "append", after(3, RunStore.append, stop))
-        fmtlbench.run("fedavg", scenario_file, rounds=3, device="cpu", out=out, **TINY)
+    with pytest.raises(Stopped):
+        fmtlbench.run("fedavg", scenario_file, rounds=3, device="cpu", out=out, progress=AtStep(3), **TINY)
     return out
 
 

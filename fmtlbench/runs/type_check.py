@@ -1,4 +1,4 @@
-"""Whether values read from JSON have the shape that a type says: scalars, lists, mappings and typed dictionaries.
+"""Check that values read from JSON are of a type: scalars, lists, mappings and typed dictionaries.
 
 The question is asked of many values at once, column by column, because thousands of summaries are read for a table;
 only when the answer is no does a second, slow look find the first value that is wrong.
@@ -14,13 +14,21 @@ from itertools import chain
 from typing import Any, Union
 
 Fits = Callable[[Sequence[Any]], bool]
-MOST_KNOWN = 256  # shapes that are kept of a kind
-NEW = frozenset({""})  # of a shape that was not seen before
-_SCALARS = {str: {str}, int: {int}, float: {float, int}, bool: {bool}, types.NoneType: {types.NoneType}}
+# Of a column of dictionaries: how many keys each has, all keys, the types of all values.
+Signature = tuple[tuple[int, ...], tuple[str, ...], tuple[type, ...]]
+MOST_KNOWN = 256  # signatures that are remembered of a type
+NEW = {""}  # stands for a signature that was not seen before
+_SCALARS: dict[Any, set[type]] = {
+    str: {str},
+    int: {int},
+    float: {float, int},
+    bool: {bool},
+    types.NoneType: {types.NoneType},
+}
 _WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false", types.NoneType: "null"}
 
 
-def misfit(kind: Any, values: Sequence[Any]) -> tuple[int, str] | None:
+def find_misfit(kind: Any, values: Sequence[Any]) -> tuple[int, str] | None:
     """Find the first of `values` that is no `kind`: (its place, what is wrong with it, beginning with the field)."""
     if _fits(kind)(values):
         return None
@@ -66,10 +74,12 @@ def _record_fits(kind: Any) -> Fits:
     hints = {**required, **optional}
     outer = {key: _outer_types(hint) for key, hint in hints.items() if hint is not Any}
     inner = {key: _fits(hint) for key, hint in hints.items() if _has_inside(hint)}
-    known: dict[tuple, set[str] | None] = {}  # keys and types → which of the keys to look into; None: they do not fit
+    known: dict[
+        Signature, set[str] | None
+    ] = {}  # keys and types → which of the keys to look into; None: they do not fit
 
     def judge(values: Sequence[dict[str, Any]]) -> set[str] | None:
-        inside = set()
+        inside: set[str] = set()
         for value in values:
             if not required.keys() <= value.keys():
                 return None
@@ -96,7 +106,7 @@ def _record_fits(kind: Any) -> Fits:
 
 
 def _has_inside(kind: Any) -> bool:
-    """Whether a value's own type does not yet say all that the type asks for."""
+    """Say whether a type asks for more than a value's own type tells."""
     (first, *_), _ = _options(kind)
     return kind is not Any and first not in _SCALARS and typing.get_args(first)[1:] != (Any,)
 
@@ -152,8 +162,11 @@ def _scalar_types(kind: Any) -> set[type] | None:
 def _outer_types(kind: Any) -> set[type]:
     """Return the Python types that a value may have, whatever it holds inside."""
     options, is_optional = _options(kind)
-    found = [_SCALARS.get(option) or {list if typing.get_origin(option) is list else dict} for option in options]
-    return set().union(*found, {types.NoneType} if is_optional else ())
+    found: list[set[type]] = [
+        _SCALARS.get(option) or {list if typing.get_origin(option) is list else dict} for option in options
+    ]
+    null: set[type] = {types.NoneType} if is_optional else set()
+    return null.union(*found)
 
 
 @cache

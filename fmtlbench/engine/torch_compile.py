@@ -15,12 +15,12 @@ import torch
 from ..errors import FmtlbenchError, one_line, shorten
 
 BACKEND = "inductor"
-MANY = 100_000  # graphs: one per kind of client, image size, batch size and set of trained blocks
+MANY = 100_000  # graphs: one per kind of client, image size, batch size and set of trained kinds
 COMPILER = ("torch._dynamo.", "torch._inductor.", "torch._functorch.")  # where its errors are at home
 
 
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what computes the same, compiled at the first call with new shapes.
+def compile_fully(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what computes the same, to be compiled at the first call with new shapes.
 
     `fullgraph`: what cannot be compiled is an error, and not left uncompiled in silence. `dynamic=False`: a graph for
     every shape; otherwise the code for a shape would depend on those seen before it, and a resumed run could differ
@@ -36,7 +36,7 @@ def check_compile(wanted: bool, device: torch.device) -> None:
     if device.type == "mps":
         raise _refusal("torch does not compile for mps yet")
     try:
-        compiled(_small)(torch.ones(8, device=device))
+        compile_fully(_small)(torch.ones(8, device=device))
     except Exception as error:  # also of other kinds: a version of Python that is too new, a folder it cannot write to
         raise _refusal(f"torch cannot compile here: {_reason(error)}") from error
 

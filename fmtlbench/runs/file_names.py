@@ -1,4 +1,4 @@
-"""Which files a run folder has and how they are called. Nobody else knows these names.
+"""The names of the files and folders in a run folder. Nobody else knows them.
 
 config.yaml and manifest.json come first, then metrics.jsonl (one line per round; numbers only, so the same config gives
 the same bytes) and timing.jsonl (one line per round; what it took), the checkpoint folder, and summary.json, whose
@@ -20,5 +20,5 @@ FILES = (SUMMARY, COST, ROUNDS, TIMING, REPEATED, MANIFEST, CONFIG)
 
 
 def is_run(files: Collection[str]) -> bool:
-    """Whether a folder with these files is a run's, finished or not."""
+    """Say whether a folder with these files is a run's, finished or not."""
     return SUMMARY in files or (CONFIG in files and (LOCK in files or MANIFEST in files))

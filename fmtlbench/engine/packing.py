@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .trees import map_leaves
+from .state_trees import map_leaves
 
 
 @dataclass(frozen=True)

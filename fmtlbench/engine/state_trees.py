@@ -1,9 +1,9 @@
-"""Nested state → a flat dict of tensors plus a JSON skeleton, and back. What safetensors + JSON can hold, no pickle."""
+"""Split nested state into a flat dict of tensors and a JSON skeleton, and join them again: no pickle."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -13,7 +13,7 @@ _MARK = "__tensor__"
 
 
 def split_tree(tree: Any, prefix: str = "") -> tuple[dict[str, Tensor], Any]:
-    """(tensors by path, skeleton): the skeleton is the tree with each tensor replaced by its path."""
+    """Return (tensors by path, skeleton): the skeleton is the tree with each tensor replaced by its path."""
     if isinstance(tree, Tensor):
         return {prefix: tree.detach().cpu().contiguous()}, {_MARK: prefix}
     if isinstance(tree, dict):
@@ -26,15 +26,15 @@ def split_tree(tree: Any, prefix: str = "") -> tuple[dict[str, Tensor], Any]:
             pairs[key] = split_tree(value, f"{prefix}/{key}" if prefix else key)
         return _collect(pairs.values()), {key: skeleton for key, (_, skeleton) in pairs.items()}
     if isinstance(tree, (list, tuple)):
-        parts = [split_tree(value, f"{prefix}/{i}") for i, value in enumerate(tree)]
-        return _collect(parts), [skeleton for _, skeleton in parts]
+        branches = [split_tree(value, f"{prefix}/{i}") for i, value in enumerate(tree)]
+        return _collect(branches), [skeleton for _, skeleton in branches]
     if tree is None or isinstance(tree, (bool, int, float, str)):
         return {}, tree
     raise TypeError(f"cannot save {type(tree).__name__} at {prefix or 'the top'}: state is tensors and JSON values")
 
 
 def join_tree(tensors: dict[str, Tensor], skeleton: Any) -> Any:
-    """The inverse of `split_tree`, except that tuples come back as lists."""
+    """Undo `split_tree`, except that tuples come back as lists."""
     if isinstance(skeleton, dict):
         if set(skeleton) == {_MARK}:
             return tensors[skeleton[_MARK]]
@@ -44,9 +44,10 @@ def join_tree(tensors: dict[str, Tensor], skeleton: Any) -> Any:
     return skeleton
 
 
-def _collect(parts) -> dict[str, Tensor]:
+def _collect(branches: Iterable[tuple[dict[str, Tensor], Any]]) -> dict[str, Tensor]:
+    """Merge the tensors of several branches; no two may have one name."""
     merged: dict[str, Tensor] = {}
-    for tensors, _ in parts:
+    for tensors, _ in branches:
         if both := merged.keys() & tensors.keys():
             raise ValueError(f"two tensors of the state are called {min(both)!r}: a key has a slash in it")
         merged.update(tensors)
@@ -54,7 +55,7 @@ def _collect(parts) -> dict[str, Tensor]:
 
 
 def to_device(tree: Any, device: torch.device) -> Any:
-    """The same tree with every tensor on `device`."""
+    """Return the same tree with every tensor on `device`."""
     return map_leaves(tree, Tensor, lambda tensor: tensor.to(device))
 
 
@@ -68,6 +69,6 @@ def map_leaves(tree: Any, kind: type, change: Callable[[Any], Any]) -> Any:
         values = [map_leaves(value, kind, change) for value in tree]
         return type(tree)(*values) if hasattr(tree, "_fields") else type(tree)(values)  # named tuples take them singly
     if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
-        values = {f.name: map_leaves(getattr(tree, f.name), kind, change) for f in dataclasses.fields(tree)}
-        return dataclasses.replace(tree, **values)
+        fields = {f.name: map_leaves(getattr(tree, f.name), kind, change) for f in dataclasses.fields(tree)}
+        return dataclasses.replace(tree, **fields)
     return tree

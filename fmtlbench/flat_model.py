@@ -1,13 +1,15 @@
-"""A model's parameters as one contiguous float32 vector, cut into named blocks.
+"""A model's parameters as one contiguous float32 vector, cut into the network's parts: encoder, decoders, heads.
 
-Blocks are `encoder`, `decoder/<task>/<layer>` and `head/<task>`, as the network's `parts` say; the parameters are views
-of the vector, so reading or replacing a part is one copy, and no state dict is ever built or copied during a round.
-Running statistics stay in the network's buffers; where they travel, they follow the parameters of their part's row.
+The parameters are views of the vector, so reading or replacing a part is one copy, and no state dict is ever built or
+copied during a round. Running statistics stay in the network's buffers; where they travel, they follow the parameters
+of their part's row.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -17,9 +19,16 @@ from .exchange import Owner, TensorSlice
 MEAN, VARIANCE = "running_mean", "running_var"  # what travels of a BatchNorm's buffers, if they do; not its counter
 
 
+class HasParts(Protocol):
+    """A network that says what its parts are."""
+
+    def parts(self) -> Sequence[tuple[str, str | None, nn.Module]]:
+        """Return (kind, task or None, module) of every part, in the order of the parameters."""
+
+
 @dataclass(frozen=True)
-class Part:
-    """A contiguous stretch of the vector that travels as a whole: the encoder, or one task's decoder or head."""
+class Segment:
+    """Where a part lies in the vector: the encoder, or one task's decoder or head."""
 
     kind: str
     task: str | None
@@ -32,23 +41,23 @@ class Part:
 class FlatModel:
     """A model whose parameters live in `vector`."""
 
-    def __init__(self, model: nn.Module, merged: tuple[str, ...] = (), statistics: bool = False) -> None:
+    def __init__(self, model: HasParts, merged: tuple[str, ...] = (), statistics: bool = False) -> None:
         """Lay out the parts.
 
         Args:
-            model: With `parts`.
+            model: The network; its parameters become views of the vector.
             merged: Parts of these kinds become one decoder part: what a client that exchanges whole models sends.
             statistics: Whether running statistics travel with their part.
         """
         self.model = model
-        self.parts: list[Part] = []
+        self.segments: list[Segment] = []
         self.parameters: list[nn.Parameter] = []
         self._kind_of: list[str] = []
         position = 0
         for kind, task, module in model.parts():
             joins = kind in merged
-            if joins and self.parts[-1].task is None and self.parts[-1].kind == "decoder":
-                grown = self.parts.pop()
+            if joins and self.segments[-1].task is None and self.segments[-1].kind == "decoder":
+                grown = self.segments.pop()
                 start, tensors, buffers = grown.start, list(grown.tensors), list(grown.statistics)
             else:
                 start, tensors, buffers = position, [], []
@@ -65,10 +74,11 @@ class FlatModel:
                     for name, buffer in module.named_buffers()
                     if name.rpartition(".")[2] in (MEAN, VARIANCE)
                 ]
-            self.parts.append(Part(kind, task, start, position, tuple(tensors), _moved(buffers, position - start)))
+            placed = _place(buffers, position - start)
+            self.segments.append(Segment(kind, task, start, position, tuple(tensors), placed))
         device = self.parameters[0].device
         self.vector = torch.empty(position, dtype=torch.float32, device=device)
-        self.gradient: Tensor | None = None
+        self.gradient: Tensor | None = None  # from the first `watch_gradients` on
         offset = 0
         for parameter in self.parameters:
             view = self.vector[offset : offset + parameter.numel()].view(parameter.shape)
@@ -76,10 +86,10 @@ class FlatModel:
             parameter.data = view
             offset += parameter.numel()
 
-    def watch_gradients(self, kinds: tuple[str, ...]) -> None:
-        """Let the blocks of `kinds` train, with gradients that are views of one vector; freeze the others.
+    def watch_gradients(self, kinds: tuple[str, ...]) -> Tensor:
+        """Let the parts of `kinds` train and freeze the others; return the vector that all gradients are views of.
 
-        Zeroing and measuring them is then one operation each, whatever the number of tensors.
+        Zeroing and measuring gradients is then one operation each, whatever the number of tensors.
         """
         if self.gradient is None:
             self.gradient = torch.zeros_like(self.vector)
@@ -90,46 +100,50 @@ class FlatModel:
             parameter.requires_grad_(kind in kinds)
             parameter.grad = view if kind in kinds else None
             offset += parameter.numel()
+        return self.gradient
 
     def owners(self, kind: str, client: int) -> list[Owner]:
-        return [Owner(client, part.task) for part in self._of(kind)]
+        """Return who owns the rows of `kind`, if the model is this client's."""
+        return [Owner(client, segment.task) for segment in self._of(kind)]
 
     def rows(self, kind: str) -> list[Tensor]:
-        """The live views of the parameters of every part of `kind`, one per owner."""
-        return [self.vector[part.start : part.stop] for part in self._of(kind)]
+        """Return the live views of the parameters of every part of `kind`, one per owner."""
+        return [self.vector[segment.start : segment.stop] for segment in self._of(kind)]
 
     def layout(self, kind: str) -> tuple[TensorSlice, ...]:
-        """Where the tensors lie in a row of `kind` as it travels: parameters, then running statistics if they do."""
-        part = self._of(kind)[0]
-        return (*part.tensors, *(t for t, _ in part.statistics))
+        """Return where the tensors lie in a row of `kind` as it travels: parameters, then statistics if sent."""
+        segment = self._of(kind)[0]
+        return (*segment.tensors, *(t for t, _ in segment.statistics))
 
     def read(self, kind: str) -> list[Tensor]:
-        """Copies of every part of `kind` as it travels, one per owner."""
-        return [
-            torch.cat([row, *(buffer.flatten() for _, buffer in part.statistics)]) if part.statistics else row.clone()
-            for part, row in zip(self._of(kind), self.rows(kind))
-        ]
+        """Return copies of every part of `kind` as it travels, one per owner."""
+        copies = []
+        for segment, row in zip(self._of(kind), self.rows(kind)):
+            buffers = [buffer.flatten() for _, buffer in segment.statistics]
+            copies.append(torch.cat([row, *buffers]) if buffers else row.clone())
+        return copies
 
     def write(self, kind: str, rows: list[Tensor]) -> None:
         """Replace every part of `kind` by a row that travelled. No variance becomes negative, whatever came."""
-        for part, mine, new in zip(self._of(kind), self.rows(kind), rows, strict=True):
+        for segment, mine, new in zip(self._of(kind), self.rows(kind), rows, strict=True):
             mine.copy_(new[: len(mine)])
-            for t, buffer in part.statistics:
+            for t, buffer in segment.statistics:
                 buffer.copy_(new[t.start : t.stop].view_as(buffer))
                 if t.name.endswith(VARIANCE):
                     buffer.clamp_(min=0)
 
-    def _of(self, kind: str) -> list[Part]:
-        return [part for part in self.parts if part.kind == kind]
+    def _of(self, kind: str) -> list[Segment]:
+        return [segment for segment in self.segments if segment.kind == kind]
 
     def parameters_of(self, kinds: tuple[str, ...]) -> list[nn.Parameter]:
+        """Return the parameters of the parts of `kinds`."""
         return [p for p, kind in zip(self.parameters, self._kind_of) if kind in kinds]
 
     def counts(self) -> dict[str, int]:
-        """Number of parameters by kind."""
+        """Return the number of parameters by kind."""
         totals: dict[str, int] = {}
-        for part in self.parts:
-            totals[part.kind] = totals.get(part.kind, 0) + part.stop - part.start
+        for segment in self.segments:
+            totals[segment.kind] = totals.get(segment.kind, 0) + segment.stop - segment.start
         return totals
 
 
@@ -138,8 +152,8 @@ def _slice(kind: str, prefix: str, name: str, start: int, tensor: Tensor) -> Ten
     return TensorSlice(prefix + name, layer, start, start + tensor.numel())
 
 
-def _moved(buffers: list[tuple[TensorSlice, Tensor]], start: int) -> tuple[tuple[TensorSlice, Tensor], ...]:
-    """The buffers one after the other from `start` on: behind the parameters of their row."""
+def _place(buffers: list[tuple[TensorSlice, Tensor]], start: int) -> tuple[tuple[TensorSlice, Tensor], ...]:
+    """Put the buffers one after the other from `start` on: behind the parameters of their row."""
     placed = []
     for t, buffer in buffers:
         placed.append((t._replace(start=start, stop=start + buffer.numel()), buffer))

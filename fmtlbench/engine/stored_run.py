@@ -1,4 +1,4 @@
-"""A run folder whose networks can be asked. It is only read, and one client at a time is in memory."""
+"""Rebuild the networks of a stored run and ask them. The folder is only read; one client at a time is in memory."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from ..data.views import ClientData, View, client_data, parties
 from ..errors import FmtlbenchError, UsageError, unknown
 from ..exchange import Party
 from ..listeners import Listener
-from ..runs.find import located
+from ..runs.find import locate_runs
 from ..runs.folder import RunFolder
 from .checkpoint import Checkpoint, DamagedCheckpoint, available
 from .client import Client
 from .factory import make_algorithm
 from .process_settings import process_settings
-from .trees import to_device
+from .state_trees import to_device
 
 
 @dataclass(frozen=True)
@@ -73,10 +73,11 @@ class StoredRun:
         """Open the data, see that they are the run's, and set up its method as it was after the last round."""
         if data_root is not None and not self.config.reads_files:
             raise UsageError(f"--data-root {data_root}: {self.folder} uses the embedded data")
-        datasets = open_datasets(self.config, data_root, progress)
-        manifest = self.files.manifest() or {}
+        datasets: dict[tuple[str, str], Any] = open_datasets(self.config, data_root, progress)
+        manifest = self.files.manifest()
+        known = {} if manifest is None else manifest["data"]
         for (domain, split), dataset in datasets.items():
-            if manifest.get("data", {}).get(f"{domain}/{split}", dataset.fingerprint) != dataset.fingerprint:
+            if known.get(f"{domain}/{split}", dataset.fingerprint) != dataset.fingerprint:
                 raise FmtlbenchError(f"{domain}/{split} has changed since {self.folder} was made")
         self.device, self.progress = device, progress
         self.data = client_data(self.config, datasets)
@@ -94,7 +95,7 @@ class StoredRun:
             )
 
     def view(self, party: Party, split: str) -> View:
-        """The images a client is judged on."""
+        """Return the images a client is judged on."""
         tests = self.data[party.index].tests
         if split not in tests:
             raise unknown("split", split, tests, f"--split: {self.config.scenario.name}")
@@ -103,7 +104,7 @@ class StoredRun:
     def predictions(
         self, party: Party, split: str, tasks: Sequence[str], places: Sequence[int]
     ) -> Iterator[Prediction]:
-        """What the client's scored network says to the images at these places of the split."""
+        """Yield what the client's scored network says to the images at these places of the split."""
         view = self.view(party, split)
         view = View(view.dataset, view.indices[list(places)], view.relabel)
         client = Client(self.config, party, self.data[party.index], self.algorithm, self.device)
@@ -138,8 +139,8 @@ class StoredRun:
                 )
 
 
-def seen(dataset: Any, index: int, keys: tuple[str, ...]) -> dict[str, np.ndarray]:
-    """A sample at its own resolution, without the border that a network's input size cut off."""
+def sample_at_own_size(dataset: Any, index: int, keys: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """Return a sample at its own resolution, without the border that a network's input size cut off."""
     sample = dataset.sample(index, keys)
     if dataset.stacked or dataset.resize == "fixed":
         return sample
@@ -149,18 +150,19 @@ def seen(dataset: Any, index: int, keys: tuple[str, ...]) -> dict[str, np.ndarra
 
 
 def _way_back(dataset: Any, index: int) -> tuple[Callable[[np.ndarray], np.ndarray], bool]:
-    """What brings a network's output into the image's own frame, and whether that is then all of the image."""
+    """Return what brings an output into the image's own frame, and whether that is then all of the image."""
     if dataset.stacked:
         return (lambda value: value), True
     shape = dataset.sample(index, ("image",))["image"].shape[:2]
     if dataset.resize == "fixed":
         return partial(stretch, shape=shape), True
     window = centred(shape, dataset.size)
-    return (lambda value: value[(..., *window.inside)]), not (window.rows.spare or window.columns.spare)
+    inside = (..., *window.inside)
+    return (lambda value: value[inside]), not (window.rows.spare or window.columns.spare)
 
 
 def stretch(value: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """A prediction [H, W] or [3, H, W] at another size: classes of the nearest pixel, all else bilinear."""
+    """Return a prediction [H, W] or [3, H, W] at another size: classes of the nearest pixel, all else bilinear."""
     if not np.issubdtype(value.dtype, np.floating):
         window = resized(value.shape[-2:], shape)
         return value[..., window.rows.nearest()[:, None], window.columns.nearest()]
@@ -172,8 +174,9 @@ def stretch(value: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
 
 
 def _runs_below(folder: Path) -> str:
+    """Say which runs lie below a folder, as the end of a message; "" if none do."""
     try:
-        found = [run for run, _ in located([folder])[0]]
+        found = [run for run, _ in locate_runs([folder])[0]]
     except UsageError:  # no such folder, or none below it
         return ""
     more = f" and {len(found) - 3} more" if len(found) > 3 else ""

@@ -1,12 +1,12 @@
-"""Keeps the losses and gradient norms of an epoch on the device, and stops a run that has left the real numbers."""
+"""Keep the losses and gradient norms of an epoch on the device, and stop a run that has left the real numbers."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from ..blocks import FlatModel
 from ..errors import FmtlbenchError
+from ..flat_model import FlatModel
 
 
 class DivergedError(FmtlbenchError):
@@ -19,7 +19,7 @@ class EpochWatch:
     def __init__(
         self, client: str, round_index: int, steps: list[tuple[str, ...]], batches: int, device: torch.device
     ) -> None:
-        """`steps` are the tasks of each optimiser step on a batch; together they are all tasks."""
+        """Watch `batches` batches; `steps` are the tasks of each optimiser step on one, together all tasks."""
         self.client, self.round, self.steps = client, round_index, steps
         self.tasks = tuple(task for step in steps for task in step)
         self.columns = [slice(self.tasks.index(step[0]), self.tasks.index(step[-1]) + 1) for step in steps]
@@ -37,12 +37,12 @@ class EpochWatch:
             self._check(self.done - 1, self.done, flat, scaled)
 
     def latest(self) -> dict[str, float]:
-        """The losses of the last step."""
+        """Return the losses of the last step."""
         step = (self.done - 1) % len(self.steps)
         return dict(zip(self.steps[step], self.losses[self.done - 1, self.columns[step]].tolist()))
 
     def finish(self, flat: FlatModel, scaled: bool) -> tuple[dict[str, float], float | None]:
-        """(mean loss by task, mean gradient norm) of the epoch; no norm if the loss scaler skipped every step."""
+        """Return (mean loss by task, mean gradient norm) of the epoch; no norm if every step was skipped."""
         if not self.each_step:
             self._check(0, self.done, flat, scaled)
         means = (self.losses[: self.done].cpu().double().mean(0) * len(self.steps)).tolist()
@@ -70,7 +70,7 @@ class EpochWatch:
 
 
 def _tasks_with_bad_gradients(flat: FlatModel) -> list[str]:
-    bad = []
+    bad: list[str] = []
     for _, task, module in flat.model.parts():
         if task is not None and any(p.grad is not None and not p.grad.isfinite().all() for p in module.parameters()):
             bad.append(task)

@@ -11,9 +11,10 @@ from typing import Any
 from ..errors import FmtlbenchError, UsageError, nearest
 from ..runs.absence import Absence
 from ..setting import INCIDENTAL
+from ..words import dataset_title
 from .collect import Collection, RunRecord
 from .delta import Delta, Gain, Score, Unit, gain, mark_differences
-from .labels import Labels, dataset_name
+from .labels import Labels
 from .published import Meaning, Published, load_published, number, published_names
 from .settings import by_setting, describe, scenario_parameters
 from .table import Cell, Column, Row, Table, mean_cell
@@ -293,7 +294,7 @@ def _column(published: Published, name: str, meaning: Meaning, unlike: bool) -> 
     title = TASKS[meaning.task].title + (f" {UNLIKE}" if unlike else "")
     metric = meaning.metric + (f" ×{meaning.times:g}" if meaning.times != 1 else "")
     splits = {m.split for m in published.scores.values()}
-    heading = dataset_name(meaning.dataset) + (f", {meaning.split}" if len(splits) > 1 else "")
+    heading = dataset_title(meaning.dataset) + (f", {meaning.split}" if len(splits) > 1 else "")
     return Column(name, title, metric, heading, digits, meaning.higher_is_better)
 
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
 from ..tasks import TASKS
-from .labels import dataset_name
+from ..words import dataset_title
 from .plots.style import GREY, WIDTH, new_figure, styled, text_width
 
 # One colour per task, told apart by people with any of the usual colour-vision deficiencies (Okabe–Ito).
@@ -101,7 +101,7 @@ def _frame(axes: Axes, rows: list[tuple[str, str]], clients: int, source: str) -
         count = sum(d == dataset for d, _ in rows)
         if start:
             axes.axhline(start - 0.5, color="0.7", linewidth=0.6)
-        title = dataset_name(dataset, source)
+        title = dataset_title(dataset, source)
         if text_width([title], FONT) > ROW * count:  # longer than its rows: it would run into its neighbour
             title = title.replace("-", "-\n", 1)
         axes.annotate(

@@ -13,13 +13,6 @@ ZOO = (
     "pcgrad", "cagrad", "fedmtl", "matfl", "fedhca2",
 )  # fmt: skip
 
-REAL_NAMES = {"pascal": "PASCAL-Context", "nyud": "NYUD-v2"}
-
-
-def dataset_name(dataset: str, source: str = "real") -> str:
-    """As tables and figures call it: the papers' name for real data only."""
-    return REAL_NAMES.get(dataset, dataset) if source == "real" else f"{source}-{dataset}"
-
 
 def zoo_rank(algorithm: str) -> tuple[int, str]:
     """Sort key for methods."""
@@ -115,11 +108,6 @@ def _text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:g}" if float(f"{value:g}") == value else repr(value)
     return str(value)
-
-
-def counted(number: int, thing: str) -> str:
-    """1 round, 2 rounds."""
-    return f"{number} {thing}{'s' * (number != 1)}"
 
 
 def client_groups(clients: Iterable[Mapping[str, Any]]) -> dict[str, str]:

@@ -14,12 +14,12 @@ from itertools import combinations
 import numpy as np
 
 from ..errors import UsageError, nearest
+from ..words import say_count
 from .collect import Collection
 from .compare import differences, published_runs, rows_for
 from .delta import BaseError, Delta, Gain, Units, gain, mean_units, primary_scores
 from .gains import Method, method_of
 from .intervals import LEVEL, corrected, mean_interval, mean_p, standard_error, std_interval
-from .labels import counted
 from .leaderboard import Board, boards
 from .published import Published, load_published, number, published_names
 from .reruns import Rerun
@@ -428,5 +428,5 @@ def effects(one: Stability) -> str:
     return (
         f"effects: |Δm| from {sizes[small]:.2f} ({small[1][0]}) to {sizes[large]:.2f} ({large[1][0]}); "
         f"self-noise: {min(own):.2f} to {max(own):.2f}; apart at 95 % now (paired t-test, Holm): "
-        f"{apart} of {counted(len(one.pairs), 'pair')}"
+        f"{apart} of {say_count(len(one.pairs), 'pair')}"
     )

@@ -38,8 +38,8 @@ def add_effort(parser: argparse.ArgumentParser) -> None:
 
 def check_effort(args: argparse.Namespace) -> float | None:
     """Check how much is done at a time and where; return the budget in seconds, None without one."""
-    from ..bench.durations import parse_duration
     from ..errors import UsageError
+    from ..words import parse_duration
 
     for flag, value, least in (("--jobs", args.jobs, 1), ("--retries", args.retries, 0)):
         if value < least:

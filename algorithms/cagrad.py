@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..row_algebra import gram, move, parts
 from ..schema import limits
 from ._base import ALGORITHMS
 from ._conflict_averse import conflict_averse_coefficients
-from ._linear import gram, move, parts
 from ._sharing import Sharing
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..row_algebra import centred_gram, mix, parts, squared_distances
 from ..schema import limits
 from ._base import ALGORITHMS
-from ._linear import centred_gram, mix, parts, squared_distances
 from ._sharing import Sharing
 from .fedprox import proximal
 

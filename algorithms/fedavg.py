@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..row_algebra import parts
 from ..schema import limits
 from ._base import ALGORITHMS
-from ._linear import parts
 from ._mean import Weighting, mean_row
 from ._sharing import Sharing
 

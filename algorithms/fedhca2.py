@@ -17,10 +17,10 @@ from typing import Literal
 import numpy as np
 
 from ..exchange import Owner
+from ..row_algebra import combine, gram, gram_and_products, parts
 from ..schema import limits
 from ._base import ALGORITHMS, Algorithm
 from ._conflict_averse import conflict_averse_coefficients
-from ._linear import combine, gram, gram_and_products, parts
 from ._mean import alike, group_means
 
 

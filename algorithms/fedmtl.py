@@ -16,9 +16,9 @@ from typing import Literal
 import numpy as np
 
 from ..exchange import Owner
+from ..row_algebra import combine, empty_like, parts
 from ..schema import limits
 from ._base import ALGORITHMS
-from ._linear import combine, empty_like, parts
 from ._sharing import Sharing
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..row_algebra import mix
 from ..schema import limits
 from ._base import ALGORITHMS
-from ._linear import mix
 from ._mean import group_means, row_weights
 from .fedper import FedPer
 

@@ -16,9 +16,9 @@ from typing import Literal
 
 import numpy as np
 
+from ..row_algebra import centred_gram, cosines, gram, mix, move
 from ..schema import limits
 from ._base import ALGORITHMS, Algorithm
-from ._linear import centred_gram, cosines, gram, mix, move
 from ._mean import alike, group_means
 
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..row_algebra import directed, gram, move, parts
 from ..schema import limits
 from ..seeds import stream
 from ._base import ALGORITHMS
-from ._linear import directed, gram, move, parts
 from ._sharing import Sharing
 
 

@@ -6,8 +6,8 @@ trains alone. Equal weights as there; `weighting=samples` weights clients by the
 
 from __future__ import annotations
 
+from ..row_algebra import mix
 from ._base import ALGORITHMS
-from ._linear import mix
 from ._mean import alike, group_means, row_weights
 from .fedper import FedPer
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
-from ..algorithms._linear import gram
 from ..cost.clock import OTHER, stopwatch
 from ..data.views import newcomers, parties
 from ..exchange import Round, Rows
+from ..row_algebra import gram
 from ..seeds import stream
 from .checkpoint import Checkpoint, state_file, write_state
 from .executor import Executor, SerialExecutor

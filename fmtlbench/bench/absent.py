@@ -6,6 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from ..errors import FmtlbenchError
+from ..presets import default_options
 from ..runs.absence import FAILED, Absence, failed_file, refused_file, write_absence
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ def note_failed(run: PlannedRun, reason: str) -> None:
     with contextlib.suppress(OSError, FmtlbenchError):  # the user's file may be gone by now
         method = ALGORITHMS.resolve(run.request.algo, "--algo")
         config = run.config
-        absence = Absence.of(FAILED, reason, method, config.algorithm.options, config.setting(), config.seed)
+        defaults = default_options(method, config.preset)
+        absence = Absence.of(FAILED, reason, method, config.algorithm.options, config.setting(), config.seed, defaults)
         write_absence(failed_file(run.store.folder), absence)
 
 

@@ -21,10 +21,12 @@ from ..errors import FmtlbenchError
 from ..exchange import Party
 from ..listeners import Listener, Start
 from ..models.weights import check_weights, weights_identity
+from ..presets import default_options
 from ..runs.result import RunResult
 from ..runs.session import session, versions
 from ..runs.store import RunStore, StoreError
 from ..tasks import task_specs
+from ..words import dataset_title
 from .checkpoint import Checkpoint, DamagedCheckpoint, available, save_checkpoint
 from .compiled import check_compile
 from .executor import Executor, SerialExecutor
@@ -185,6 +187,8 @@ def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str
         "algorithm": config.algorithm.name,
         "title": federation.algorithm.title,
         "options": config.algorithm.options,
+        "default_options": default_options(federation.algorithm, config.preset),
+        "dataset_titles": {p.dataset: dataset_title(p.dataset, config.data.source) for p in everybody.values()},
         "scenario": config.scenario.name,
         "scenario_version": config.scenario.version,
         "preset": config.preset,

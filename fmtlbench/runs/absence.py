@@ -41,14 +41,23 @@ class Absence:
     rounds: int
     setting: str
     seed: int | None = None  # None: every seed
+    default_options: dict[str, Any] | None = None  # of the method under the preset; None: not recorded
 
     @classmethod
     def of(
-        cls, why: str, reason: str, method: Any, options: Mapping[str, Any], setting: Setting, seed: int | None = None
+        cls,
+        why: str,
+        reason: str,
+        method: Any,
+        options: Mapping[str, Any],
+        setting: Setting,
+        seed: int | None = None,
+        default_options: Mapping[str, Any] | None = None,
     ) -> Absence:
-        """Of `method` in a setting, for one seed or for all."""
+        """Return the absence of `method` in a setting, for one seed or for all."""
         told = (setting.value(name) for name in ("scenario", "preset", "data", "rounds"))
-        return cls(why, reason, method.name, method.title, dict(options), *told, setting.key, seed)
+        defaults = None if default_options is None else dict(default_options)
+        return cls(why, reason, method.name, method.title, dict(options), *told, setting.key, seed, defaults)
 
 
 def refused_file(algorithm: str, options: Mapping[str, Any], setting: Setting) -> Path:
@@ -76,7 +85,7 @@ def read_absence(file: Path) -> Absence:
         raise DamagedRun(file.parent, f"{file.name} is not there any more")
     if record["why"] not in (REFUSED, FAILED):
         raise DamagedRun(file.parent, f"{file.name}: why: expected {REFUSED} or {FAILED}, got {record['why']!r}")
-    return Absence(**{field.name: record[field.name] for field in dataclasses.fields(Absence)})
+    return Absence(**{field.name: record.get(field.name) for field in dataclasses.fields(Absence)})
 
 
 def write_absence(file: Path, absence: Absence) -> None:

@@ -119,6 +119,7 @@ def _updates(collection: Collection, o: Options, notes: list[str]) -> Figure:
 
 def _distribution(collection: Collection, o: Options, notes: list[str]) -> Figure:
     from ..distribution import distribution
+    from ..labels import dataset_titles
 
     runs = _of_scenario(collection.runs, o.scenario)
     federations = {
@@ -133,7 +134,8 @@ def _distribution(collection: Collection, o: Options, notes: list[str]) -> Figur
     sources = {run.summary["data"] for run in runs}
     if len(sources) > 1:
         raise UsageError(f"the {len(runs)} runs have different data ({', '.join(sorted(sources))}); name one's folder")
-    return distribution(runs[0].summary["scenario"], next(iter(federations.values())), sources.pop())
+    first = runs[0].summary
+    return distribution(first["scenario"], next(iter(federations.values())), dataset_titles(first))
 
 
 def _cd(collection: Collection, o: Options, notes: list[str]) -> Figure:

@@ -88,8 +88,8 @@ def check_data_root(plan: Plan, args: argparse.Namespace) -> None:
 
 def carry_out(plan: Plan, args: argparse.Namespace, budget: float | None, device: Device) -> Outcome:
     """Do what the plan misses on the device that was found, telling on stderr what happens."""
-    from ..bench.absent import note_plan
     from ..bench.child import run_command
+    from ..bench.outcomes import note_plan
     from ..bench.workers import Workers
 
     pace = _learnt(plan)

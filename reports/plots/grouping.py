@@ -16,7 +16,7 @@ NEEDS = ("groups",)  # by client: a name, or the clients it follows
 
 
 def grouping_frequency(run: RunRecord) -> pd.DataFrame:
-    """Return in which share of the rounds both took part the row followed the column, in percent: [clients, clients]."""
+    """Return the percentage of rounds both took part in where the row followed the column: [clients, clients]."""
     groups = [told["groups"] for told in read_diagnostics(run, NEEDS).values() if told["groups"]]
     if not groups:
         raise PlotError(f"{run.name}: groups are empty in every round of metrics.jsonl")

@@ -15,7 +15,7 @@ NEEDS = ("alpha", "beta")  # by client; by decoder, a list over layers
 
 
 def hyperweights_data(run: RunRecord, round_: int | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return α [rounds, clients] and one round's β [decoders, layers] (default: the last), as used: clamped to [0, 1]."""
+    """Return α [rounds, clients] and a round's β [decoders, layers] (default: the last), as used: clamped to [0, 1]."""
     rows = read_diagnostics(run, NEEDS)
     if round_ is not None and round_ not in rows:
         raise PlotError(f"--round {round_}: {run.name} has rounds {min(rows)} to {max(rows)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._linear import has_direction
+from ..row_algebra import has_direction
 
 # The objective is of size one.
 FAINTEST = 1e-14  # the barrier's last weight

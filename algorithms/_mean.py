@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from ..exchange import Party, Rows
-from ._linear import mean
+from ..row_algebra import mean
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..exchange import Round, Rows
+from ..row_algebra import gram, move, rows_by_kind
 from ..schema import limits
 from ._base import ALGORITHMS
 from ._conflict_averse import conflict_averse_coefficients
-from ._linear import gram, move, rows_by_kind
 from ._sharing import Sharing
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..exchange import Round
+from ..row_algebra import rows_by_kind
 from ..schema import limits
 from ._base import ALGORITHMS
-from ._linear import rows_by_kind
 from ._mean import Weighting, mean_row
 from ._sharing import Sharing
 

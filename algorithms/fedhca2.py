@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 import numpy as np
 
 from ..exchange import Owner, Party, Round, Rows
+from ..row_algebra import combine_with_extra, gram, gram_and_products, rows_by_kind
 from ..schema import limits
 from ._base import ALGORITHMS, Algorithm, Kinds
 from ._conflict_averse import conflict_averse_coefficients
-from ._linear import combine_with_extra, gram, gram_and_products, rows_by_kind
 from ._mean import alike, group_means
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ..exchange import Owner, Party, Round, Rows
+from ..row_algebra import combine_with_extra, empty_like, rows_by_kind
 from ..schema import limits
 from ._base import ALGORITHMS, Local
-from ._linear import combine_with_extra, empty_like, rows_by_kind
 from ._sharing import Sharing
 
 if TYPE_CHECKING:

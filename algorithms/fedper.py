@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from ..exchange import Round
+from ..row_algebra import encoders_of
 from ..schema import limits
 from ._base import ALGORITHMS, Algorithm, Kinds
-from ._linear import encoders_of
 from ._mean import Weighting, mean_row
 
 if TYPE_CHECKING:

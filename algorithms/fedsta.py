@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..exchange import Round
+from ..row_algebra import mix
 from ..schema import limits
 from ._base import ALGORITHMS, Kinds
-from ._linear import mix
 from ._mean import group_means, row_weights
 from .fedper import FedPer
 

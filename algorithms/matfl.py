@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ..exchange import Party, Round, Rows, TensorSlice
+from ..row_algebra import centred_gram, cosines, encoders_of, gram, mix, move
 from ..schema import limits
 from ._base import ALGORITHMS, Algorithm, Kinds
-from ._linear import centred_gram, cosines, encoders_of, gram, mix, move
 from ._mean import alike, group_means
 
 if TYPE_CHECKING:

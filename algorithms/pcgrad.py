@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..exchange import Round, Rows
+from ..row_algebra import gram, has_direction, move, rows_by_kind
 from ..schema import limits
 from ..seeds import stream
 from ._base import ALGORITHMS
-from ._linear import gram, has_direction, move, rows_by_kind
 from ._sharing import Sharing
 
 if TYPE_CHECKING:

@@ -17,9 +17,11 @@ from time import perf_counter
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "reports"))
 from made_runs import ST_MT_1, summary, write_run
 
+from fmtlbench.algorithms import ALGORITHMS
+from fmtlbench.presets import default_options
 from fmtlbench.reports.collect import collect
 from fmtlbench.reports.formats import render
-from fmtlbench.reports.labels import ZOO, default_options
+from fmtlbench.reports.labels import ZOO
 from fmtlbench.reports.leaderboard import leaderboards
 
 LIMIT = 5.0
@@ -47,7 +49,7 @@ def write_runs(root: Path, count: int) -> list[Path]:
         ]  # fmt: skip
         made = summary(
             algorithm, values, seed, ST_MT_1, extra_scores=extra, scenario="st_mt_1", preset=preset,
-            options=default_options(algorithm), setting=f"{preset:0<64}",
+            options=default_options(ALGORITHMS.resolve(algorithm), preset), setting=f"{preset:0<64}",
         )  # fmt: skip
         folders.append(write_run(root, made))
     return folders

@@ -1,4 +1,4 @@
-"""Writing files: a crash at any moment leaves the old file or the new one, and nothing but a file is ever replaced.
+"""Writing files and folders: a crash at any moment leaves the old one or the new one, never a half.
 
 A name may stand for more than a file. A link is followed: what it points at is replaced, the link stays. A device, a
 FIFO and an open descriptor (/dev/stdout) are written to as they are. `-` is the standard output.
@@ -6,6 +6,7 @@ FIFO and an open descriptor (/dev/stdout) are written to as they are. `-` is the
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import json
@@ -15,11 +16,14 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from .errors import FmtlbenchError, UsageError
+
+STALE_AFTER = 24 * 3600  # seconds; what is unfinished and older than this was left by a killed process
 
 # -- what the user names -----------------------------------------------------------------------------------------------
 
@@ -150,6 +154,78 @@ def replace_file(path: str | Path, write: Callable[[Path], None]) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+@contextlib.contextmanager
+def replace_folder(
+    folder: str | Path, *, keeps: Callable[[Path], bool] | None = None, alone: bool = False
+) -> Iterator[Path]:
+    """Give a temporary sibling to fill, which then takes the place of `folder` as a whole; a failure leaves the old.
+
+    What killed processes have left is put right first: a folder that was caught between its two renames gets its name
+    back, and what was never finished is removed.
+
+    Args:
+        folder: where the new one shall be; of a link, what it points at. Parents are made.
+        keeps: whether a folder that lies there when the new one is complete is as good: then that one stays.
+        alone: no other process writes here, so what is unfinished is a killed one's, however young.
+    """
+    folder = Path(folder).resolve()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    _recover(folder, 0 if alone else STALE_AFTER)
+    new = folder.with_name(f".{folder.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    try:
+        new.mkdir()
+        yield new
+        sync_folder(new)
+        if _take_place(new, folder, keeps):
+            sync_folder(folder.parent)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+
+
+def _take_place(new: Path, folder: Path, keeps: Callable[[Path], bool] | None) -> bool:
+    """Rename the old folder away and the new one to its name; undo the first if the second fails."""
+    old = new.with_suffix(".old")
+    for _ in range(3):
+        if keeps is not None and folder.is_dir() and keeps(folder):
+            return False
+        with contextlib.suppress(FileNotFoundError):  # there is none, or another process was faster
+            folder.rename(old)
+        try:
+            new.rename(folder)
+        except OSError:
+            if folder.exists():  # another process put its own there in between
+                shutil.rmtree(old, ignore_errors=True)
+                continue
+            if old.exists():
+                old.rename(folder)
+            raise
+        shutil.rmtree(old, ignore_errors=True)
+        return True
+    raise OSError(errno.EBUSY, "keeps being replaced by another process", str(folder))
+
+
+def _recover(folder: Path, age: float) -> None:
+    """Put right what killed processes have left of replacing `folder`."""
+    left = sorted(folder.parent.glob(f".{folder.name}.*.old"))
+    if left and not folder.exists():
+        with contextlib.suppress(FileNotFoundError):  # another process was faster
+            left.pop().rename(folder)
+    for path in left:
+        shutil.rmtree(path, ignore_errors=True)
+    remove_stale(folder.parent, f".{folder.name}.*.tmp", age)
+
+
+def remove_stale(folder: Path, pattern: str, age: float = STALE_AFTER) -> None:
+    """Delete temporary files and folders that killed processes have left, if they are older than `age` seconds."""
+    for left in folder.glob(pattern):
+        with contextlib.suppress(OSError):
+            if time.time() - left.stat().st_mtime >= age:
+                if left.is_dir():
+                    shutil.rmtree(left, ignore_errors=True)
+                else:
+                    left.unlink()
 
 
 def _kind(path: Path) -> str:

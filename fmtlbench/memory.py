@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import UsageError
+from .words import say_bytes
 
 if TYPE_CHECKING:
     from .config import RunConfig
@@ -23,15 +24,6 @@ def machine_memory() -> int:
     import psutil
 
     return psutil.virtual_memory().total
-
-
-def say_bytes(count: float) -> str:
-    """Return a number of bytes in words: 1.5 GB."""
-    for unit in ("bytes", "kB", "MB", "GB", "TB", "PB"):
-        if count < 1000 or unit == "PB":
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    raise AssertionError
 
 
 def check_image_memory(images: int, size: tuple[int, int], where: str) -> None:

@@ -22,7 +22,8 @@ from ..runs.absence import FAILED, Absence, absent_folder, read_absence
 from ..runs.find import locate_runs
 from ..runs.folder import DamagedRun, RunFolder, everybody
 from ..setting import flatten
-from .labels import Labels, client_groups, counted
+from ..words import say_count
+from .labels import Labels, client_groups
 from .runs import Problem, RunRecord
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Collection:
     def _told(self, setting: str) -> str:
         runs = [run.summary for run in self.runs if run.setting == setting]
         scenario, preset, rounds = (runs[0][key] for key in ("scenario", "preset", "rounds"))
-        return f"{setting[:14]} ({scenario}, {preset}, {counted(rounds, 'round')}, {counted(len(runs), 'run')})"
+        return f"{setting[:14]} ({scenario}, {preset}, {say_count(rounds, 'round')}, {say_count(len(runs), 'run')})"
 
 
 def find_runs(paths: Iterable[str | Path] = ("runs",)) -> list[Path]:

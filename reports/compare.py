@@ -6,14 +6,15 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from ..errors import FmtlbenchError, UsageError, nearest
 from ..runs.absence import Absence
-from ..setting import INCIDENTAL
+from ..setting import INCIDENTAL, Setting
+from ..words import dataset_title
 from .collect import Collection, RunRecord
 from .delta import Delta, Gain, Score, Unit, gain, mark_differences
-from .labels import Labels, dataset_name
+from .labels import Labels
 from .published import Meaning, Published, load_published, number, published_names
 from .settings import by_setting, describe, scenario_parameters
 from .table import Cell, Column, Row, Table, mean_cell
@@ -22,8 +23,21 @@ UNLIKE = "≠"
 TOLD = ("federation.rounds", "data.source", "preset")  # what differs there is said in words of its own
 
 
-def compare(collection: Collection, name: str, delta: Delta | None = None) -> list[Table]:
-    """One table per setting of the runs: for every method in common measured, published, and the gap.
+class Installed(Protocol):
+    """What presets and scenarios say in this installation: runs do not store it, so whoever compares brings it."""
+
+    def preset_options(self, preset: str, method: str) -> Mapping[str, Any]:
+        """Return the options that a preset gives a method in place of the method's own defaults."""
+
+    def scenario_parameters(self, scenario: str) -> Mapping[str, Any]:
+        """Return the numbers that a scenario leaves open, with their defaults."""
+
+    def preset_setting(self, scenario: str, preset: str, overrides: Mapping[str, Any]) -> Setting:
+        """Return the setting of a scenario under a preset."""
+
+
+def compare(collection: Collection, name: str, installed: Installed, delta: Delta | None = None) -> list[Table]:
+    """Make a table per setting of the runs: for every method in common measured, published, and the gap.
 
     Only the published rows of the run's own network are shown; a nano backbone stands for its family. `delta` says
     which Δm is measured: with a reference, against those runs, whatever row the paper takes.
@@ -32,7 +46,7 @@ def compare(collection: Collection, name: str, delta: Delta | None = None) -> li
         UsageError: An unknown table, one without scores, or no run of its scenario or networks; the nearest are named.
     """
     delta = delta or Delta()
-    published, runs = published_runs(collection, name)
+    published, runs = published_runs(collection, name, installed)
     frame = collection.frame
     tables, strange = [], []
     for _, _, here in by_setting(frame[frame["run"].isin([run.name for run in runs])], runs):
@@ -41,7 +55,8 @@ def compare(collection: Collection, name: str, delta: Delta | None = None) -> li
             strange += unlike
             continue
         absences = [(label, a) for label, a in collection.absences if a.setting == here[0].setting]
-        absent = {_label_there(published, label, vars(a)): a for label, a in absences}
+        absent = {_label_there(published, label, vars(a), installed): a for label, a in absences}
+        unlike = [*differences(published, here[0], published.model(rows[0]), installed), *unlike]
         tables.append(_table(published, rows, unlike, here, absent, delta))
     if not tables:
         raise UsageError(f"{name} has no row of these runs' network: {', '.join(dict.fromkeys(strange))}")
@@ -52,8 +67,8 @@ def compare(collection: Collection, name: str, delta: Delta | None = None) -> li
     return [table for table in tables if table.rows]
 
 
-def published_runs(collection: Collection, name: str) -> tuple[Published, list[RunRecord]]:
-    """(the published table, the runs of its scenarios, labelled as it would label them).
+def published_runs(collection: Collection, name: str, installed: Installed) -> tuple[Published, list[RunRecord]]:
+    """Return the published table and the runs of its scenarios, labelled as it would label them.
 
     Raises:
         UsageError: An unknown table, one without scores, or no run of its scenario; the nearest are named.
@@ -70,14 +85,13 @@ def published_runs(collection: Collection, name: str) -> tuple[Published, list[R
         raise UsageError(
             f"{name} is about scenario {' and '.join(published.scenarios)}, the runs are of {', '.join(have)}; {near}"
         )
-    return published, [replace(run, label=_label_there(published, run.label, run.summary)) for run in runs]
+    return published, [replace(run, label=_label_there(published, run.label, run.summary, installed)) for run in runs]
 
 
 def _table(
     published: Published, rows: list[dict[str, str]], unlike: list[str], runs: list[RunRecord],
     absent: Mapping[str, Absence], delta: Delta,
 ) -> Table:  # fmt: skip
-    unlike = [*differences(published, runs[0], published.model(rows[0])), *unlike]
     measured = _measured(published, runs)
     columns = [_column(published, c, m, bool(unlike)) for c, m in published.scores.items()]
     deltas = list(published.deltas)
@@ -112,10 +126,11 @@ def _table(
 # -- what belongs together ---------------------------------------------------------------------------------------------
 
 
-def _label_there(published: Published, label: str, summary: Mapping[str, Any]) -> str:
-    """What the paper's table would call a run or an absent one that is labelled `label` here."""
+def _label_there(published: Published, label: str, summary: Mapping[str, Any], installed: Installed) -> str:
+    """Return what the paper's table would call a run or an absent one that is labelled `label` here."""
     alone = Labels([summary])
-    here, there = alone.of(summary), alone.of(summary, published.setting["preset"])
+    variant = installed.preset_options(published.setting["preset"], summary["algorithm"])
+    here, there = alone.of(summary), alone.of(summary, variant)
     return there + label.removeprefix(here) if label.startswith(here) else label
 
 
@@ -154,40 +169,36 @@ def backbone_family(name: str) -> str:
     return re.match(r"[a-z]*", name)[0]
 
 
-def differences(published: Published, run: RunRecord, model: Mapping[str, str]) -> list[str]:
-    """What keeps the run from being a repetition of the paper's."""
+def differences(published: Published, run: RunRecord, model: Mapping[str, str], installed: Installed) -> list[str]:
+    """List what keeps the run from being a repetition of the paper's."""
     unlike = []
     for key, theirs in published.setting.items():
         if run.summary[key] != theirs:
             unlike.append(f"{key} {run.summary[key]} (paper: {theirs})")
-    unlike += _other_parameters(published, run)
+    unlike += _other_parameters(published, run, installed)
     if run.summary["preset"] == published.setting["preset"]:
-        unlike += _changed_values(run, model)
+        unlike += _changed_values(run, model, installed)
     return unlike
 
 
-def _other_parameters(published: Published, run: RunRecord) -> list[str]:
-    """Numbers that the scenario leaves open and the table does not name: the paper has their defaults."""
+def _other_parameters(published: Published, run: RunRecord, installed: Installed) -> list[str]:
+    """List the numbers that the scenario leaves open and the table does not name: the paper has their defaults."""
     chosen = {k: v for k, v in scenario_parameters(run).items() if k != published.entry.get("parameters")}
     if not chosen:
         return []
-    from ..scenarios import load_scenario
-
-    theirs = load_scenario(run.summary["scenario"]).parameters
+    theirs = installed.scenario_parameters(run.summary["scenario"])
     return [f"{k} {v} (paper: {theirs.get(k, 'unknown')})" for k, v in chosen.items() if v != theirs.get(k)]
 
 
-def _changed_values(run: RunRecord, model: Mapping[str, str]) -> list[str]:
-    """The right preset, but some value of it overridden."""
-    from ..resolving import resolve_setting
-
+def _changed_values(run: RunRecord, model: Mapping[str, str], installed: Installed) -> list[str]:
+    """List the values of the right preset that the run overrides."""
     s = run.summary
     if not run.config:
         return ["config.yaml is lost, so other values are unknown"]
     overrides: dict[str, Any] = {f"model.{key}": value for key, value in model.items()}
     overrides |= {f"scenario.{key}": value for key, value in scenario_parameters(run).items()}
     try:
-        ideal = resolve_setting(s["scenario"], s["preset"], overrides=overrides)
+        ideal = installed.preset_setting(s["scenario"], s["preset"], overrides)
     except FmtlbenchError as error:
         return [f"the preset cannot be compared with ({error})"]
     file = run.values.value("model.weights_sha256")
@@ -293,7 +304,7 @@ def _column(published: Published, name: str, meaning: Meaning, unlike: bool) -> 
     title = TASKS[meaning.task].title + (f" {UNLIKE}" if unlike else "")
     metric = meaning.metric + (f" ×{meaning.times:g}" if meaning.times != 1 else "")
     splits = {m.split for m in published.scores.values()}
-    heading = dataset_name(meaning.dataset) + (f", {meaning.split}" if len(splits) > 1 else "")
+    heading = dataset_title(meaning.dataset) + (f", {meaning.split}" if len(splits) > 1 else "")
     return Column(name, title, metric, heading, digits, meaning.higher_is_better)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import UsageError, unknown
+from ..words import inflect
 from .collect import Collection, RunRecord
 from .delta import Bases, Delta
 from .gains import Gains, Method, method_of, zoo_order
@@ -241,7 +242,7 @@ def _notes(gains: Gains, bases: Bases, targets: Sequence[float], rows_differ: bo
         every = " or ".join(map(str, gaps)) or "?"
         notes.append(
             "until Δm ≥ …: the first evaluated round at or above, against the reference's last round; scores were "
-            f"taken every {every} round{'s' * (gaps != [1])}"
+            f"taken every {every} {inflect('round', 1 if gaps == [1] else 2)}"
         )
     if told := _energy_note(runs, way):
         notes.append(told)

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, TypeVar
 from ..errors import FmtlbenchError, UsageError, nearest
 from ..metrics import MetricError, delta_m
 from ..tasks import TASKS
+from ..words import say_count
 from .collect import Collection, RunRecord
 from .intervals import corrected, interval_method, mean_interval, mean_p
-from .labels import counted
 from .settings import choose_runs
 from .table import Cell
 
@@ -244,7 +244,7 @@ class Bases:
             names = ", ".join(f"{scenario} seed {seed}" for scenario, seed in seeds)
             raise BaseError(
                 f"Δm needs {self.title}; missing for {names} "
-                f"({counted(len(lacking), 'run')}, such as {lacking[0].name})"
+                f"({say_count(len(lacking), 'run')}, such as {lacking[0].name})"
             )
 
     def delta(self, run: RunRecord, records: Iterable[Mapping[str, Any]]) -> float:
@@ -348,7 +348,9 @@ def mark_differences(
     notes = [f"Δm [low, high]: 95 %, {methods}; a run's scores rise and fall together, so a seed counts once"]
     p = {method: mean_p(list(values.values())) for method, values in tested.items()}
     signs = {FROM_BASE: _significant(p)}
-    notes.append(f"{FROM_BASE} differs from {title} at 95 % (t-test over seeds, Holm over {counted(len(p), 'method')})")
+    notes.append(
+        f"{FROM_BASE} differs from {title} at 95 % (t-test over seeds, Holm over {say_count(len(p), 'method')})"
+    )
     best = max(seeds, key=lambda method: gains[method].cell.value)
     p = {}
     for method, values in seeds.items():
@@ -360,7 +362,7 @@ def mark_differences(
         name = ", ".join(best[1]) if isinstance(best, tuple) else str(best)
         notes.append(
             f"{FROM_BEST} differs at 95 % from {name}, the highest Δm of several seeds (likewise over "
-            f"{counted(len(p), 'method')})"
+            f"{say_count(len(p), 'method')})"
         )
     marked = {
         method: replace(cell, signs="".join(sign for sign, found in signs.items() if method in found))

@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
 from ..tasks import TASKS
-from .labels import dataset_name
 from .plots.style import GREY, WIDTH, new_figure, styled, text_width
 
 # One colour per task, told apart by people with any of the usual colour-vision deficiencies (Okabe–Ito).
@@ -31,13 +30,13 @@ DIGIT = 0.58 * FONT  # points, width of one digit
 
 
 @styled
-def distribution(name: str, clients: Sequence[Mapping[str, Any]], source: str = "real") -> Figure:
+def distribution(name: str, clients: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) -> Figure:
     """Draw it.
 
     Args:
         name: of the scenario, for the title.
         clients: in scenario order, each with `dataset`, `tasks` (a sequence of names) and `images`.
-        source: of the data, as a run's summary says it: the papers' names are for real ones.
+        titles: of the datasets, by their names.
     """
     rows = _rows(clients)
     width = min(WIDEST, max(WIDTH, LABELS + COLUMN * len(clients)))
@@ -57,7 +56,7 @@ def distribution(name: str, clients: Sequence[Mapping[str, Any]], source: str = 
             if numbers:
                 _number(axes, (x, y), client["images"], size, column, colour)
     axes.set_title(name if numbers else f"{name}: up to {largest} images per client")
-    _frame(axes, rows, len(clients), source)
+    _frame(axes, rows, len(clients), titles)
     return figure
 
 
@@ -82,7 +81,7 @@ def _number(axes: Axes, place: tuple[int, int], images: int, size: float, column
     axes.annotate(str(images), place, **look)
 
 
-def _frame(axes: Axes, rows: list[tuple[str, str]], clients: int, source: str) -> None:
+def _frame(axes: Axes, rows: list[tuple[str, str]], clients: int, titles: Mapping[str, str]) -> None:
     axes.set_xlim(0.5, clients + 0.5)
     axes.set_ylim(len(rows) - 0.5, -0.5)  # the first row on top
     step = next(n for n in (1, 2, 5, 10, 20, 50, 100, 500, 1000, 10_000, 100_000) if clients / n <= 24)
@@ -101,7 +100,7 @@ def _frame(axes: Axes, rows: list[tuple[str, str]], clients: int, source: str) -
         count = sum(d == dataset for d, _ in rows)
         if start:
             axes.axhline(start - 0.5, color="0.7", linewidth=0.6)
-        title = dataset_name(dataset, source)
+        title = titles[dataset]
         if text_width([title], FONT) > ROW * count:  # longer than its rows: it would run into its neighbour
             title = title.replace("-", "-\n", 1)
         axes.annotate(

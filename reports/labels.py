@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+from ..runs.folder import everybody
+from ..words import dataset_title
 
 # The order of the papers' tables; methods that are not in it follow in alphabetical order.
 ZOO = (
     "local", "single_task_fl", "fedavg", "fedprox", "fedper", "fedrep", "fedbabu", "fedsta", "ditto", "fedamp",
     "pcgrad", "cagrad", "fedmtl", "matfl", "fedhca2",
 )  # fmt: skip
-
-REAL_NAMES = {"pascal": "PASCAL-Context", "nyud": "NYUD-v2"}
-
-
-def dataset_name(dataset: str, source: str = "real") -> str:
-    """As tables and figures call it: the papers' name for real data only."""
-    return REAL_NAMES.get(dataset, dataset) if source == "real" else f"{source}-{dataset}"
+ENCODER_ONLY = ("shared", "encoder")  # FMTL-Bench adds -E to the names of these variants
 
 
 def zoo_rank(algorithm: str) -> tuple[int, str]:
-    """Sort key for methods."""
+    """Return the key that sorts methods as the papers' tables do."""
     return (ZOO.index(algorithm) if algorithm in ZOO else len(ZOO), algorithm)
 
 
 class Labels:
-    """Title plus the options that are not the run's preset's, or the method's own default: "FedProx-E (mu=0.1)".
+    """Labels of runs: the title, and the options that differ from what the run's preset or method gives anyway.
 
-    A method that is not installed here has no known defaults: those of its options are shown that differ among the
-    given runs.
+    For example "FedProx-E (mu=0.1)". A run's summary tells what was usual when it was made. Where it does not (runs of
+    older versions), those of its options are shown that differ among the given runs, and that only encoders travel.
     """
 
     def __init__(self, summaries: Iterable[Mapping[str, Any]]) -> None:
@@ -40,73 +36,44 @@ class Labels:
             for key, value in (s.get("options") or {}).items():
                 options.setdefault(key, set()).add(repr(value))
         self._seen = seen
-        self._known: dict[tuple[str | None, ...], dict[str, Any] | None] = {}
         self._made: dict[tuple, str] = {}
 
-    def of(self, summary: Mapping[str, Any], table: str | None = None) -> str:
-        """The label of one run; in a published table, made with the preset `table`, what would be called the same.
+    def of(self, summary: Mapping[str, Any], variant: Mapping[str, Any] | None = None) -> str:
+        """Return the label of one run; in a published table, what would be called the same there.
 
-        There the table's variants of a method, its options that are words, are no longer worth mentioning, those of
-        the run's own preset are. Numbers belong to the setting, which is told apart anyway.
+        `variant` are the options that the table's preset gives the method: those that are words are then no longer
+        worth mentioning, those of the run's own preset are. Numbers belong to the setting, which is told apart anyway.
         """
-        about = (summary["algorithm"], summary.get("preset"), table)
-        key = (*about, summary.get("title"), repr(summary.get("options")))
+        told = (summary.get(key) for key in ("title", "options", "default_options"))
+        key = (summary["algorithm"], *map(repr, told), repr(variant))
         if key not in self._made:
-            if about not in self._known:
-                self._known[about] = _expected(*about)
-            self._made[key] = self._make(summary, self._known[about])
+            words = {name: value for name, value in (variant or {}).items() if isinstance(value, (str, bool))}
+            self._made[key] = self._make(summary, (summary.get("default_options") or {}) | words)
         return self._made[key]
 
-    def _make(self, summary: Mapping[str, Any], defaults: dict[str, Any] | None) -> str:
+    def _make(self, summary: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
         name = summary["algorithm"]
         title = summary.get("title") or name
         shown = {}
         for option, value in (summary.get("options") or {}).items():
-            if defaults is None or option not in defaults:
-                differs = len(self._seen[name][option]) > 1
+            if option in expected:
+                differs = value != expected[option]
             else:
-                differs = value != defaults[option]
+                differs = len(self._seen[name][option]) > 1 or (option, value) == ENCODER_ONLY
             if differs:
                 shown[option] = value
-        if shown.get("shared") == "encoder":  # FMTL-Bench's name for these variants
+        if ENCODER_ONLY in shown.items():
             title += "-E"
-            del shown["shared"]
+            del shown[ENCODER_ONLY[0]]
         if not shown:
             return title
         return f"{title} ({', '.join(f'{k}={_text(v)}' for k, v in shown.items())})"
 
 
-def _expected(algorithm: str, preset: str | None, table: str | None) -> dict[str, Any] | None:
-    """What a label need not say: the defaults under the run's preset, and the table's variant in their place."""
-    defaults = default_options(algorithm)
-    if defaults is None:
-        return None
-    variant = {key: value for key, value in _preset_options(table, algorithm).items() if isinstance(value, (str, bool))}
-    return defaults | _preset_options(preset, algorithm) | variant
-
-
-def _preset_options(preset: str | None, algorithm: str) -> dict[str, Any]:
-    """None where the preset is not installed here."""
-    from ..presets import preset_files, preset_options
-
-    return preset_options(preset).get(algorithm, {}) if preset in preset_files() else {}
-
-
-def default_options(algorithm: str) -> dict[str, Any] | None:
-    """A registered method's options with their defaults; None for one that is not installed here."""
-    from ..algorithms import ALGORITHMS
-    from ..schema import plain
-
-    method = ALGORITHMS.get(algorithm)
-    if method is None:
-        return None
-    defaults = {}
-    for f in dataclasses.fields(method.Params):
-        if f.default_factory is not dataclasses.MISSING:
-            defaults[f.name] = plain(f.default_factory())
-        elif f.default is not dataclasses.MISSING:
-            defaults[f.name] = plain(f.default)
-    return defaults
+def dataset_titles(summary: Mapping[str, Any]) -> dict[str, str]:
+    """Return what tables call the datasets of a run: as its summary says, or by their names where it does not."""
+    names = dict.fromkeys(client["dataset"] for client in everybody(summary))
+    return {name: dataset_title(name, summary["data"]) for name in names} | (summary.get("dataset_titles") or {})
 
 
 def _text(value: Any) -> str:
@@ -115,11 +82,6 @@ def _text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:g}" if float(f"{value:g}") == value else repr(value)
     return str(value)
-
-
-def counted(number: int, thing: str) -> str:
-    """1 round, 2 rounds."""
-    return f"{number} {thing}{'s' * (number != 1)}"
 
 
 def client_groups(clients: Iterable[Mapping[str, Any]]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from .collect import Collection, RunRecord
 from .delta import Delta, Score, Scores
 from .fairness import COLUMNS, Fairness, fairness
 from .gains import Gains, Method, zoo_order
-from .labels import dataset_name
+from .labels import dataset_titles
 from .settings import by_setting, describe, distinguishing, listed, table_name, table_scenarios
 from .table import Cell, Column, Row, Table, mean_cell
 
@@ -194,13 +194,16 @@ def _columns(part: pd.DataFrame, runs: list[RunRecord]) -> tuple[dict[str, list[
         first = 0 if alone else min(order.get(client, len(order)) for client in members[at])
         return (datasets.index(dataset), not alone, first, rank, task)
 
-    sources = {run.summary["data"] for run in runs}
+    titles: dict[str, set[str]] = {}
+    for run in runs:
+        for dataset, title in dataset_titles(run.summary).items():
+            titles.setdefault(dataset, set()).add(title)
     columns = []
     for at in sorted(members, key=place):
         dataset, task, metric = at
         unit, better = facts[at]
         title = TASKS[task].title if task in TASKS else task
-        name = dataset_name(dataset, *sources) if len(sources) == 1 else dataset
+        name = next(iter(titles[dataset])) if len(titles[dataset]) == 1 else dataset
         heading = name + ("" if kind(at) == "mixed" else f" ({kind(at)})")
         digits = 2 if unit in ("%", "deg") else 4  # metres and losses are small numbers
         columns.append(Column("/".join(at), title, metric, heading, digits, better))

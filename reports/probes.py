@@ -10,14 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..algorithms import ALGORITHMS
 from ..metrics import MetricError
-from ..scenarios import Expectation, Scenario
 from .delta import Delta, primary_scores
 from .intervals import mean_interval
 from .table import Cell, Column, Row, Table
+
+if TYPE_CHECKING:
+    from ..scenarios import Expectation, Scenario
 
 PASS, FAIL, UNDECIDED, ABSENT = "pass", "fail", "undecided", "–"
 LOCAL = "local"
@@ -47,6 +48,30 @@ class Candidate:
     label: str
     title: str
     roles: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Question:
+    """Which methods are judged by which probes, and how surely."""
+
+    probes: Sequence[Answers]
+    candidates: Sequence[Candidate]
+    confidence: float  # of each side of an interval
+    titles: Mapping[str, str]  # of methods that candidates are compared with, by name
+
+    def all_titles(self) -> dict[str, str]:
+        """Return what methods are called, those that are probed among them."""
+        return {**self.titles, **{candidate.label: candidate.title for candidate in self.candidates}}
+
+    def has_failure(self) -> bool:
+        """Whether a method does the opposite of what is expected of it."""
+        return any(
+            verdict.word == FAIL
+            for answers in self.probes
+            for expectation in answers.scenario.probe.expect
+            for candidate in self.candidates
+            if (verdict := judge(answers, expectation, candidate, self.confidence)) is not None
+        )
 
 
 @dataclass(frozen=True)
@@ -162,11 +187,10 @@ def adjusted_rand_index(one: Sequence[Any], other: Sequence[Any]) -> float:
 # -- as tables ---------------------------------------------------------------------------------------------------------
 
 
-def probe_tables(
-    probes: Sequence[Answers], candidates: Sequence[Candidate], confidence: float, caption: str
-) -> list[Table]:
-    """Methods × expectations: the verdicts, and the numbers they rest on."""
-    titles = _titles(candidates)
+def probe_tables(question: Question, caption: str) -> list[Table]:
+    """Make the tables methods × expectations: the verdicts, and the numbers they rest on."""
+    probes, candidates, confidence = question.probes, question.candidates, question.confidence
+    titles = question.all_titles()
     asked = [(answers, i, e) for answers in probes for i, e in enumerate(answers.scenario.probe.expect)]
     verdicts = {
         (c, number): judge(answers, e, c, confidence)
@@ -207,12 +231,6 @@ def probe_tables(
     return [words, numbers]
 
 
-def _titles(candidates: Sequence[Candidate]) -> dict[str, str]:
-    """What methods are called: the zoo's, and those that are probed."""
-    zoo = {name: ALGORITHMS.resolve(name).title for name in ALGORITHMS}
-    return {**zoo, **{candidate.label: candidate.title for candidate in candidates}}
-
-
 def _word(verdict: Verdict | None) -> Cell:
     return Cell(word=" ") if verdict is None else Cell(word=verdict.word, note=verdict.note)
 
@@ -223,11 +241,12 @@ def _number(verdict: Verdict | None) -> Cell:
     return Cell(verdict.mean, n=len(verdict.values), interval=verdict.interval, note=verdict.note)
 
 
-def as_json(probes: Sequence[Answers], candidates: Sequence[Candidate], confidence: float) -> list[dict[str, Any]]:
-    """One record per method and expectation that concerns it."""
-    titles = _titles(candidates)
+def as_json(question: Question) -> list[dict[str, Any]]:
+    """Return one record per method and expectation that concerns it."""
+    titles = question.all_titles()
+    candidates, confidence = question.candidates, question.confidence
     records = []
-    for answers in probes:
+    for answers in question.probes:
         probe = answers.scenario.probe
         for i, expectation in enumerate(probe.expect):
             for candidate in candidates:

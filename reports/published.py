@@ -12,8 +12,8 @@ from typing import Any
 from ..errors import unknown
 from ..metrics import delta_m
 from ..tasks import TASKS
+from ..words import dataset_title
 from ..yamlfile import load_yaml
-from .labels import dataset_name
 from .table import Cell, Column, Row, Table
 
 FOLDER = Path(__file__).parent / "published"
@@ -194,7 +194,7 @@ def _column(published: Published, name: str) -> Column:
     if name in published.scores:
         meaning = published.scores[name]
         both = len({m.split for m in published.scores.values()}) > 1
-        heading = {"global": "G-FL", "personal": "P-FL"}[meaning.split] if both else dataset_name(meaning.dataset)
+        heading = {"global": "G-FL", "personal": "P-FL"}[meaning.split] if both else dataset_title(meaning.dataset)
         metric = meaning.metric + (f" ×{meaning.times:g}" if meaning.times != 1 else "")
         return Column(name, TASKS[meaning.task].title, metric, heading, 2, meaning.higher_is_better)
     if name in published.deltas and published.scores:

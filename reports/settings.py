@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import FmtlbenchError, UsageError, nearest
 from ..setting import SHORT, Setting, check_axis
+from ..words import inflect, say_count
 from .collect import Collection, RunRecord
-from .labels import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -231,7 +231,7 @@ def describe(runs: Sequence[RunRecord], words: str = "", spread: str = "seeds") 
     keys = sorted({run.data_key for run in runs})
     data = f"{_sources(runs)} data" + (f" {', '.join(keys)}" if all(keys) else " (no fingerprint)")
     seeds = sorted({run.summary["seed"] for run in runs})
-    over = f"seed{'s' * (len(seeds) > 1)} {listed(seeds)}"
+    over = f"{inflect('seed', len(seeds))} {listed(seeds)}"
     if spread == "clients":
         over = f"mean ± standard deviation over clients, {over}"
     elif len(seeds) > 1:
@@ -243,7 +243,7 @@ def describe(runs: Sequence[RunRecord], words: str = "", spread: str = "seeds") 
     parts = [
         *([f"scenario with {parameters}"] if parameters and len(several) == 1 else []),
         f"preset {listed(presets)}", data,
-        counted(s["rounds"], "round") if len(rounds) == 1 else f"{listed(rounds)} rounds",
+        say_count(s["rounds"], "round") if len(rounds) == 1 else f"{listed(rounds)} rounds",
         listed({run.summary.get("device") or "unknown device" for run in runs}), "scores of the last round",
         over, f"{setting}{f' ({words})' if words else ''}",
         f"fmtlbench {listed({run.version or 'unknown version' for run in runs})}",

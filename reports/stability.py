@@ -14,12 +14,12 @@ from itertools import combinations
 import numpy as np
 
 from ..errors import UsageError, nearest
+from ..words import say_count
 from .collect import Collection
-from .compare import differences, published_runs, rows_for
+from .compare import Installed, differences, published_runs, rows_for
 from .delta import BaseError, Delta, Gain, Units, gain, mean_units, primary_scores
 from .gains import Method, method_of
 from .intervals import LEVEL, corrected, mean_interval, mean_p, standard_error, std_interval
-from .labels import counted
 from .leaderboard import Board, boards
 from .published import Published, load_published, number, published_names
 from .reruns import Rerun
@@ -139,6 +139,7 @@ class Question:
     pair: tuple[str, str] | None = None
     power: float = 0.8
     published: str | None = None
+    installed: Installed | None = None  # goes with `published`
 
 
 def stability(
@@ -347,7 +348,7 @@ def _pairs(noise: Mapping[Method, Noise], power: float) -> list[Pair]:
 
 def _beside_published(made: Sequence[Stability], collection: Collection, question: Question) -> list[Stability]:
     """Each setting with the published order beside its own, where the table is about it."""
-    published, runs = published_runs(collection, question.published)
+    published, runs = published_runs(collection, question.published, question.installed)
     columns = [column for column, split in published.deltas.items() if split == question.split]
     if not columns:
         splits = listed(set(published.deltas.values()))
@@ -362,7 +363,7 @@ def _beside_published(made: Sequence[Stability], collection: Collection, questio
     for one in made:
         beside, why = None, []
         if one.board.runs[0].name in there:
-            beside, why = _beside(one, published, columns[0], there)
+            beside, why = _beside(one, published, columns[0], there, question.installed)
         strange += why
         found.append(replace(one, beside=beside))
     if not any(one.beside for one in found):
@@ -372,14 +373,14 @@ def _beside_published(made: Sequence[Stability], collection: Collection, questio
 
 
 def _beside(
-    one: Stability, published: Published, column: str, there: Mapping[str, str]
+    one: Stability, published: Published, column: str, there: Mapping[str, str], installed: Installed
 ) -> tuple[Beside | None, list[str]]:
     """(the published order beside that of one setting, or None and why)."""
     first = one.board.runs[0]
     rows, unlike = rows_for(published, first)
     if not rows:
         return None, [f"no row of these runs' network: {', '.join(unlike)}"]
-    unlike = [*differences(published, first, published.model(rows[0])), *unlike]
+    unlike = [*differences(published, first, published.model(rows[0]), installed), *unlike]
     methods = {there[run.name]: method_of(run) for run in one.board.runs}
     labels = [published.label(row) for row in rows]
     common, notes = [], []
@@ -428,5 +429,5 @@ def effects(one: Stability) -> str:
     return (
         f"effects: |Δm| from {sizes[small]:.2f} ({small[1][0]}) to {sizes[large]:.2f} ({large[1][0]}); "
         f"self-noise: {min(own):.2f} to {max(own):.2f}; apart at 95 % now (paired t-test, Holm): "
-        f"{apart} of {counted(len(one.pairs), 'pair')}"
+        f"{apart} of {say_count(len(one.pairs), 'pair')}"
     )

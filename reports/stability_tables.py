@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from ..words import say_count
 from .gains import Method
-from .labels import counted
 from .settings import describe
 from .stability import Moves, Pair, Reruns, Stability, effects
 from .stats.power import MOST
@@ -182,10 +182,8 @@ def _power(one: Stability) -> Table:
             cells.append(Cell(word="·") if a == b else _needed(pair, APART if pair and pair.apart else ""))
         rows.append(Row(a[1], tuple(cells)))
     apart = sum(pair.apart for pair in one.pairs)
-    tests = (
-        f"{APART} apart at 95 % with the seeds there are (paired t-test, Holm over {counted(len(one.pairs), 'pair')}): "
-        f"{apart}"
-    )
+    pairs = say_count(len(one.pairs), "pair")
+    tests = f"{APART} apart at 95 % with the seeds there are (paired t-test, Holm over {pairs}): {apart}"
     return _table(one, "power", NEEDED, ("Method",), columns, rows, [_test(one), tests])
 
 
@@ -208,7 +206,7 @@ def _pair(one: Stability) -> Table:
         )  # fmt: skip
     notes = [
         _test(one),
-        f"apart: p of the paired t-test, Holm over {counted(len(one.pairs), 'pair')} of this setting, below 0.05",
+        f"apart: p of the paired t-test, Holm over {say_count(len(one.pairs), 'pair')} of this setting, below 0.05",
     ]
     rows = [Row((_label(a), _label(b)), cells)]
     return _table(one, "pair", NEEDED, ("A", "B"), columns, rows, notes)

@@ -7,7 +7,6 @@ import pytest
 from fmtlbench import memory
 from fmtlbench.cli import main
 from fmtlbench.errors import RefusedError, UsageError
-from fmtlbench.memory import say_bytes
 from fmtlbench.resolving import resolve
 
 
@@ -82,9 +81,3 @@ def test_commands_too(command, said, capsys, tmp_path, monkeypatch):
     out, err = capsys.readouterr()
     assert out == "" and said in err and err.count("\n") == 1 and len(err) < 300
     assert not list(tmp_path.iterdir())
-
-
-def test_bytes_in_words():
-    assert [say_bytes(n) for n in (0, 999, 1500, 2.5e9, 3e15, 4e21)] == [
-        "0 bytes", "999 bytes", "1.5 kB", "2.5 GB", "3 PB", "4e+06 PB",
-    ]  # fmt: skip

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from ..listeners.json_lines import JsonLines
-from .durations import duration
+from ..words import say_duration
 
 if TYPE_CHECKING:
     from .plan import Plan, PlannedRun
@@ -116,7 +116,7 @@ class Live(Display):
         elif record.outcome == "elsewhere":
             self._say(f"done by another bench: {name}", "dim")
         else:
-            self._say(f"done: {name} in {duration(record.seconds)}", "green")
+            self._say(f"done: {name} in {say_duration(record.seconds)}", "green")
 
     def note(self, message):
         self._say(message, "yellow")
@@ -140,9 +140,9 @@ class Live(Display):
 
         done, total = workers.settled(), len(workers.plan.runs)
         failed, left = workers.outcome.count("failed"), workers.seconds_left()
-        words = [f"{done} of {total} runs", duration(now - self.began)]
+        words = [f"{done} of {total} runs", say_duration(now - self.began)]
         words += [f"{failed} failed"] if failed else []
-        words.append("time left unknown" if left is None else f"about {duration(left)} left")
+        words.append("time left unknown" if left is None else f"about {say_duration(left)} left")
         if workers.elsewhere:
             words.append(f"{len(workers.elsewhere)} in the hands of another process")
         grid = Table.grid(padding=(0, 2))
@@ -150,7 +150,7 @@ class Live(Display):
             child = working.child
             rounds = "waiting for a place" if child.waiting else "starting"
             rounds = f"round {child.round}/{child.rounds}" if child.rounds else rounds
-            eta = f"{duration(child.eta)} left" if child.eta is not None else ""
+            eta = f"{say_duration(child.eta)} left" if child.eta is not None else ""
             bar = ProgressBar(total=child.rounds or 1, completed=child.round, width=20)
             grid.add_row(Text(working.run.name), bar, rounds, eta)
         head = Table.grid(padding=(0, 2))

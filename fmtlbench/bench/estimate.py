@@ -11,7 +11,7 @@ from ..config import RunConfig
 from ..errors import FmtlbenchError
 from ..runs.find import newest_finished
 from ..runs.folder import RunFolder
-from .durations import duration
+from ..words import say_duration
 from .plan import Plan, PlannedRun
 
 MOST_READ = 10  # newest finished runs looked at, per scenario and method
@@ -29,8 +29,9 @@ class Estimate:
         if not self.known:
             return "unknown (no finished run of this setting yet)" if self.unknown else "nothing to do"
         if self.unknown:
-            return f"at least {duration(self.seconds)} (unknown for {self.unknown} of {self.known + self.unknown} runs)"
-        return f"about {duration(self.seconds)}"
+            some = f"{self.unknown} of {self.known + self.unknown} runs"
+            return f"at least {say_duration(self.seconds)} (unknown for {some})"
+        return f"about {say_duration(self.seconds)}"
 
 
 class Pace:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..config import RunConfig
 from ..errors import FmtlbenchError, RefusedError, UsageError
+from ..presets import default_options
 from ..request import RunRequest
 from ..resolving import resolve, resolve_options, resolve_setting
 from ..runs.absence import REFUSED, Absence, refused_file
@@ -154,7 +155,8 @@ def make_plan(grid: Grid, template: RunRequest, device: str, with_local: bool = 
         except UsageError:  # impossible for every method: there is no table that could tell it
             continue
         method, options = _method(refusal)
-        absence = Absence.of(REFUSED, refusal.reason, method, options, setting)
+        defaults = default_options(method, refusal.preset)
+        absence = Absence.of(REFUSED, refusal.reason, method, options, setting, default_options=defaults)
         plan.absences[refused_file(method.name, options, setting)] = absence
     return plan
 

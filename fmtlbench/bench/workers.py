@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from .absent import note_failed, note_finished
 from .child import WRONG_USAGE, Followed
 from .claims import Claim, claim, worked_on
 from .display import Display
 from .estimate import Pace
 from .here import Here
+from .outcomes import note_failed, note_finished
 from .plan import Plan, PlannedRun
 
 PAUSE = 0.1  # seconds between two looks at the running processes

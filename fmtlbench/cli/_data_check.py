@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from ..tasks import TASKS
+from ..words import say_count
 from .data import add_dataset_arguments, dataset_info, told_on_stderr
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def _print(info: DatasetInfo, splits: dict, checks: dict[str, SplitCheck], twice
 def _verdict(checks: dict[str, SplitCheck], bad: int) -> str:
     decoded, images = (sum(getattr(check, name) for check in checks.values()) for name in ("decoded", "images"))
     looked = f"{decoded} of {images} images decoded" + ("" if decoded == images else " (--deep decodes all)")
-    return f"{looked}, {bad} bad file{'s' * (bad != 1)}" if bad else f"{looked}, nothing wrong"
+    return f"{looked}, {say_count(bad, 'bad file')}" if bad else f"{looked}, nothing wrong"
 
 
 def _title(info: DatasetInfo, check: SplitCheck) -> str:

@@ -131,9 +131,9 @@ def _attendance(spec: ClientSpec) -> str:
 
 
 def _print_probe(probe: Probe) -> None:
-    from ..algorithms import ALGORITHMS
+    from ._installed import method_titles
 
-    titles = {name: ALGORITHMS.resolve(name).title for name in ALGORITHMS}
+    titles = method_titles()
     print(f"probe: {probe.question}")
     for expectation in probe.expect:
         print(f"expected of a method that {_or(expectation.who)}: {expectation.words(titles, probe.family)}")
@@ -172,5 +172,7 @@ def _draw(name: str, clients: list[dict[str, Any]], source: str, output: str) ->
 
     targets(output)  # a wrong ending is told before anything is drawn
     from ..reports.distribution import distribution
+    from ..words import dataset_title
 
-    return save(distribution(name, clients, source), output)
+    titles = {client["dataset"]: dataset_title(client["dataset"], source) for client in clients}
+    return save(distribution(name, clients, titles), output)

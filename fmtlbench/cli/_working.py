@@ -38,8 +38,8 @@ def add_effort(parser: argparse.ArgumentParser) -> None:
 
 def check_effort(args: argparse.Namespace) -> float | None:
     """Check how much is done at a time and where; return the budget in seconds, None without one."""
-    from ..bench.durations import parse_duration
     from ..errors import UsageError
+    from ..words import parse_duration
 
     for flag, value, least in (("--jobs", args.jobs, 1), ("--retries", args.retries, 0)):
         if value < least:
@@ -88,8 +88,8 @@ def check_data_root(plan: Plan, args: argparse.Namespace) -> None:
 
 def carry_out(plan: Plan, args: argparse.Namespace, budget: float | None, device: Device) -> Outcome:
     """Do what the plan misses on the device that was found, telling on stderr what happens."""
-    from ..bench.absent import note_plan
     from ..bench.child import run_command
+    from ..bench.outcomes import note_plan
     from ..bench.workers import Workers
 
     pace = _learnt(plan)

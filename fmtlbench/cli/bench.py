@@ -93,7 +93,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _print_outcome(outcome: Outcome, style: str) -> None:
-    from ..bench.durations import duration
+    from ..words import say_duration
 
     plan, records = outcome.plan, outcome.records
     counts = {word: outcome.count(word) for word in ("ran", "reused", "elsewhere", "failed", "left")}
@@ -116,7 +116,7 @@ def _print_outcome(outcome: Outcome, style: str) -> None:
         if record.outcome == "failed":
             print(f"failed: {record.run.name}: {record.error} (log: {record.log})")
     words = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
-    print(f"{words} in {duration(outcome.seconds)}: {plan.out}")
+    print(f"{words} in {say_duration(outcome.seconds)}: {plan.out}")
     if outcome.count("left"):
         why = "the budget is used up" if outcome.stopped == "budget" else "interrupted"
         print(f"{why}, runs left: {outcome.count('left')}; the same command goes on")

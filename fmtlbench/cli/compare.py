@@ -34,7 +34,8 @@ def add(verbs) -> None:
 
 def main(args: argparse.Namespace) -> int:
     from ..reports.compare import compare
+    from ._installed import Installed
 
     runs, chosen = every_run(args)
-    emit(compare(chosen, args.published, asked_delta(args, runs)), args)
+    emit(compare(chosen, args.published, Installed(), asked_delta(args, runs)), args)
     return 0

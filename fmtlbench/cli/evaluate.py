@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import FmtlbenchError, UsageError
 from ..tasks import TASKS
+from ..words import say_count
 
 if TYPE_CHECKING:
     from ..datasets import ArchiveDataset, DatasetInfo
@@ -118,7 +119,7 @@ def _refuse(problems: list[str]) -> None:
     if problems:
         for line in problems:
             print(line, file=sys.stderr)
-        raise FmtlbenchError(f"not scored: {len(problems)} file{'s' * (len(problems) > 1)} to put right, listed above")
+        raise FmtlbenchError(f"not scored: {say_count(len(problems), 'file')} to put right, listed above")
 
 
 def _meter(args: argparse.Namespace, info: DatasetInfo | None, classes: int | None, pairs: Pairs) -> Metric:

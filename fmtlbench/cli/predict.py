@@ -151,13 +151,16 @@ def _draw(runs: list[StoredRun], args: argparse.Namespace) -> None:
 
 def _titles(runs: list[StoredRun]) -> list[str]:
     """Methods as in tables; what tells equal ones apart is added."""
+    from ..presets import default_options
     from ..reports.labels import Labels
 
-    told = [
-        {"algorithm": r.config.algorithm.name, "title": r.title, "options": r.config.algorithm.options,
-         "preset": r.config.preset}
-        for r in runs
-    ]  # fmt: skip
+    told = []
+    for run in runs:
+        method = run.config.algorithm
+        defaults = default_options(run.algorithm, run.config.preset)
+        told.append(
+            {"algorithm": method.name, "title": run.title, "options": method.options, "default_options": defaults}
+        )
     labels = Labels(told)
     titles = [labels.of(each) for each in told]
     twice = {title for title in titles if titles.count(title) > 1}

@@ -61,7 +61,8 @@ def main(args: argparse.Namespace) -> int:
     from ..bench.probes import choose_probes, plan_probes
     from ..cost.energy import choose_energy
     from ..files import check_folder
-    from ..reports.probes import FAIL, as_json, judge, probe_tables
+    from ..reports.probes import Question, as_json, probe_tables
+    from ._installed import method_titles
 
     if not 0.5 < args.confidence < 1:
         raise UsageError(f"--confidence {args.confidence:g}: expected a number between 0.5 and 1, such as 0.95")
@@ -83,20 +84,12 @@ def main(args: argparse.Namespace) -> int:
     for record in outcome.records.values():
         if record.outcome == "failed":
             print(f"failed: {record.run.name}: {record.error} (log: {record.log})", file=sys.stderr)
-    answers, candidates = _answers(parts), _candidates(asked)
+    question = Question(_answers(parts), _candidates(asked), args.confidence, method_titles())
     if args.format == "json":
-        found = as_json(answers, candidates, args.confidence)
-        write(json.dumps(found, indent=2, ensure_ascii=False, allow_nan=False) + "\n", args.output)
+        write(json.dumps(as_json(question), indent=2, ensure_ascii=False, allow_nan=False) + "\n", args.output)
     else:
-        emit(probe_tables(answers, candidates, args.confidence, _caption(args, parts)), args)
-    failed = any(
-        verdict.word == FAIL
-        for one in answers
-        for expectation in one.scenario.probe.expect
-        for candidate in candidates
-        if (verdict := judge(one, expectation, candidate, args.confidence)) is not None
-    )
-    return 0 if outcome.complete and not (args.strict and failed) else 1
+        emit(probe_tables(question, _caption(args, parts)), args)
+    return 0 if outcome.complete and not (args.strict and question.has_failure()) else 1
 
 
 def _answers(parts: list[ProbePlan]) -> list[Answers]:

@@ -49,6 +49,7 @@ def main(args: argparse.Namespace) -> int:
     from ..reports.stability import Question, stability
     from ..reports.stability_tables import as_json, stability_tables
     from ..reports.stats.analysis import find_pair
+    from ._installed import Installed
 
     if args.standalone and args.format != "latex":
         raise UsageError("--standalone belongs to --format latex")
@@ -56,7 +57,7 @@ def main(args: argparse.Namespace) -> int:
     delta = asked_delta(args, runs, args.baseline)
     chosen = runs if args.setting is None else runs.of_setting(args.setting)
     pair = find_pair(args.pair, chosen.frame) if args.pair else None
-    question = Question(args.scenario, args.split, delta, pair, args.power, args.published)
+    question = Question(args.scenario, args.split, delta, pair, args.power, args.published, Installed())
     found = stability(chosen, question, reruns, notes)
     if args.format == "json":
         write(json.dumps(as_json(found), indent=2, ensure_ascii=False, allow_nan=False) + "\n", args.output)

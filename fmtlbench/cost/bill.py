@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..bench.durations import duration
+from ..words import inflect, say_bytes, say_count, say_measured_time, say_quantity
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -113,7 +113,7 @@ def _rounds(numbers: Sequence[int]) -> str:
         else:
             spans.append([number, number])
     text = ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in spans)
-    return f"round{'s' * (len(numbers) > 1)} {text}"
+    return f"{inflect('round', len(numbers))} {text}"
 
 
 # -- in words --------------------------------------------------------------------------------------------------------
@@ -124,30 +124,30 @@ def bill_lines(cost: Mapping[str, Any]) -> list[str]:
     lines = []
     phases = cost.get("seconds") or {}
     if phases:
-        lines.append(f"time    {_time(cost['seconds_total'])} by the clock: {_listed(phases)}")
+        lines.append(f"time    {say_measured_time(cost['seconds_total'])} by the clock: {_listed(phases)}")
     if busy := cost.get("busy"):
-        lines.append(f"        clients worked {_time(sum(busy.values()))} in all: {_listed(busy)}")
+        lines.append(f"        clients worked {say_measured_time(sum(busy.values()))} in all: {_listed(busy)}")
     if {"bytes_up", "bytes_down"} <= cost.keys():
-        lines.append(f"traffic {quantity(cost['bytes_up'], 'B')} up, {quantity(cost['bytes_down'], 'B')} down")
+        lines.append(f"traffic {say_bytes(cost['bytes_up'])} up, {say_bytes(cost['bytes_down'])} down")
     if energy := cost.get("energy"):
         lines += _energy_lines(energy)
     again = cost.get("repeated")
     if again:
-        joules = "" if again["kwh"] is None else f" and {quantity(again['kwh'] * 1000, 'Wh')}"
-        lost = f"{again['rounds']} round{'s' * (again['rounds'] > 1)} cut off before the end"
-        lines.append(f"again   {_time(again['seconds'])}{joules} more went into {lost}")
+        joules = "" if again["kwh"] is None else f" and {say_quantity(again['kwh'] * 1000, 'Wh')}"
+        lost = f"{say_count(again['rounds'], 'round')} cut off before the end"
+        lines.append(f"again   {say_measured_time(again['seconds'])}{joules} more went into {lost}")
     return lines
 
 
 def _listed(phases: Mapping[str, float]) -> str:
     shown = sorted((name for name in phases if phases[name] >= 0.0005), key=phases.get, reverse=True)
-    return ", ".join(f"{name} {_time(phases[name])}" for name in shown)
+    return ", ".join(f"{name} {say_measured_time(phases[name])}" for name in shown)
 
 
 def _energy_lines(energy: Mapping[str, Any]) -> list[str]:
     if energy.get("kwh") is None:
         return [f"energy  unknown: {energy.get('reason') or 'no reason recorded'}"]
-    text = f"energy  {quantity(energy['kwh'] * 1000, 'Wh')}, {quantity(energy['co2e_g'], 'g')} CO₂e"
+    text = f"energy  {say_quantity(energy['kwh'] * 1000, 'Wh')}, {say_quantity(energy['co2e_g'], 'g')} CO₂e"
     if energy.get("g_per_kwh") is not None:
         where = energy.get("country") or "world average; --country sets another"
         where += f", {energy['region']}" if energy.get("region") else ""
@@ -158,18 +158,3 @@ def _energy_lines(energy: Mapping[str, Any]) -> list[str]:
     if energy.get("reason"):
         lines.append(f"        {energy['reason']}")
     return lines
-
-
-def _time(seconds: float) -> str:
-    if seconds < 0.1:
-        return f"{1000 * seconds:.0f} ms"
-    return f"{seconds:.1f} s" if seconds < 60 else duration(seconds)
-
-
-def quantity(value: float, unit: str) -> str:
-    """Three digits and the prefix that fits, powers of 1000."""
-    value = float(f"{value:.3g}")
-    for prefix, scale in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0), ("m", 1e-3)):
-        if abs(value) >= scale:
-            return f"{value / scale:.3g} {prefix}{unit}"
-    return f"{value * 1e6:.3g} µ{unit}" if value else f"0 {unit}"

@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from ..cache_folder import BrokenCacheError, cache_root, sweep
+from ..cache_folder import BrokenCacheError, cache_root
 from ..errors import FmtlbenchError
+from ..files import remove_stale
 from .cache_part import Part, Sample, write_part
 
 FORMAT = 2  # raise it whenever the files change
@@ -43,7 +44,7 @@ def build_cache(dataset: Any, cache_dir: Path | None = None, progress: Progress 
     folder = cache_folder(dataset, cache_dir)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        sweep(folder, ".*.tmp")
+        remove_stale(folder, ".*.tmp")
         _build(dataset, folder, progress or (lambda done, total: None))
     except OSError as error:
         raise FmtlbenchError(

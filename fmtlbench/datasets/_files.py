@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import FmtlbenchError
+from ..words import say_count
 
 Shape = tuple[int, int]  # height, width
 _CHUNK = struct.Struct(">I4s")  # length and kind, how every part of a PNG begins
@@ -231,5 +232,4 @@ def _reason(error: Exception) -> str:
 
 
 def _pixel_count(mask: np.ndarray) -> str:
-    count = int(np.count_nonzero(mask))
-    return f"{count} pixel{'s' * (count > 1)}"
+    return say_count(int(np.count_nonzero(mask)), "pixel")

@@ -17,7 +17,7 @@ from typing import Any
 from safetensors.torch import load_file, save
 
 from ..errors import FmtlbenchError
-from ..files import sha256_file, sync_folder, write_json
+from ..files import replace_folder, sha256_file, write_json
 from ..runs.folder import DamagedRun, NewerFormat, check_format
 from ..runs.records import FIRST_FORMAT, FORMAT
 from .state_trees import join_tree, split_tree
@@ -35,18 +35,8 @@ def save_checkpoint(folder: Path, done: int, write: Callable[[Path], dict[str, A
     `write` gets the folder and returns what `write_state` returned, by the states' names.
     """
     final = folder / f"round-{done:05d}"
-    partial = folder / f".{final.name}.partial"
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    try:
+    with replace_folder(final, alone=True) as partial:  # the run is locked: nobody else saves here
         write_json(partial / "index.json", {"format": FORMAT, "rounds": done, "states": write(partial)})
-        sync_folder(partial)
-        shutil.rmtree(final, ignore_errors=True)
-        partial.rename(final)
-        sync_folder(folder)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
     for old in available(folder)[:-KEEP]:
         shutil.rmtree(folder / f"round-{old:05d}", ignore_errors=True)
 

@@ -11,10 +11,10 @@ from typing import Any, cast
 import torch
 
 from ..algorithms import Kinds
-from ..algorithms._linear import gram
 from ..cost.clock import OTHER, stopwatch
 from ..data.views import newcomers, parties
 from ..exchange import Round, Rows
+from ..row_algebra import gram
 from ..runs.records import RoundRow, Score, Updates
 from ..seeds import stream
 from .checkpoint import Checkpoint, state_file, write_state

@@ -15,7 +15,7 @@ from ..exchange import Party
 from ..files import write_json
 from ..listeners import Listener
 from ..predictions.panel import PanelRow
-from ..predictions.write import ABOUT, replaced_folder
+from ..predictions.write import ABOUT, replace_predictions
 from ..runs.folder import DamagedRun, NewerFormat, RunFolder, read_record, with_format
 from ..runs.records import Predictions
 from ..setting import is_below
@@ -59,7 +59,7 @@ def save_predictions(
         "run": run.name, "round": run.done, "rounds": run.rounds, "split": split,
         "complete": not any((clients, tasks, images, limit)), "clients": {},
     }  # fmt: skip
-    with replaced_folder(folder) as partial:
+    with replace_predictions(folder) as partial:
         for party, wanted in chosen:
             names = class_names(run, party)
             for task in wanted:

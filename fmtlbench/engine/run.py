@@ -21,6 +21,7 @@ from ..errors import FmtlbenchError
 from ..exchange import Party
 from ..listeners import Listener, Start
 from ..models.weights import check_weights, weights_identity
+from ..presets import default_options
 from ..runs.records import ClientRecord, Cost, RoundRow, Summary, TimingRow
 from ..runs.result import RunResult
 from ..runs.session import session, versions
@@ -205,6 +206,8 @@ def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str
         "algorithm": config.algorithm.name,
         "title": federation.algorithm.title,
         "options": config.algorithm.options,
+        "default_options": default_options(federation.algorithm, config.preset),
+        "dataset_titles": {p.dataset: config.data.dataset(p.dataset).title for p in everybody.values()},
         "scenario": config.scenario.name,
         "scenario_version": config.scenario.version,
         "preset": config.preset,

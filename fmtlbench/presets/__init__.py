@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import json
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from ..errors import unknown
 from ..names import check_name
+from ..schema import plain
 from ..yamlfile import load_yaml
 
 
@@ -28,3 +32,19 @@ def read_preset(name: str) -> tuple[dict, dict[str, str]]:
 def preset_options(name: str, section: str = "algorithms") -> dict[str, dict[str, Any]]:
     """Return the options that a preset gives in place of the defaults, by method (or network: `architectures`)."""
     return read_preset(name)[0].get(section) or {}
+
+
+def default_options(method: Any, preset: str) -> dict[str, Any]:
+    """Return the options that a method has under a preset unless told: its own, and the preset's in their place.
+
+    A preset that is not installed gives none, and a default that JSON cannot hold is not one a run can have.
+    """
+    own = {}
+    for option in dataclasses.fields(method.Params):
+        made = option.default_factory is not dataclasses.MISSING
+        value = option.default_factory() if made else option.default
+        if value is not dataclasses.MISSING:
+            with contextlib.suppress(TypeError, ValueError):
+                own[option.name] = json.loads(json.dumps(plain(value), allow_nan=False))
+    given = preset_options(preset).get(method.name, {}) if preset in preset_files() else {}
+    return own | given

@@ -42,6 +42,7 @@ class Absence:
     rounds: int
     setting: str
     seed: int | None = None  # None: every seed
+    default_options: dict[str, Any] | None = None  # of the method under the preset; None: not recorded
 
     @classmethod
     def of(
@@ -52,6 +53,7 @@ class Absence:
         options: Mapping[str, Any],
         setting: Setting,
         seed: int | None = None,
+        default_options: Mapping[str, Any] | None = None,
     ) -> Absence:
         """Make the absence of `method` in a setting, for one seed or for all."""
         return cls(
@@ -66,6 +68,7 @@ class Absence:
             rounds=setting.value("rounds"),
             setting=setting.key,
             seed=seed,
+            default_options=None if default_options is None else dict(default_options),
         )
 
 
@@ -95,7 +98,7 @@ def read_absence(file: Path) -> Absence:
     if record["why"] not in (REFUSED, FAILED):
         raise DamagedRun(file.parent, f"{file.name}: why: expected {REFUSED} or {FAILED}, got {record['why']!r}")
     values: Mapping[str, Any] = record
-    return Absence(**{field.name: values[field.name] for field in dataclasses.fields(Absence)})
+    return Absence(**{field.name: values.get(field.name) for field in dataclasses.fields(Absence)})
 
 
 def write_absence(file: Path, absence: Absence) -> None:

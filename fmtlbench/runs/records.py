@@ -61,6 +61,8 @@ class Summary(_SummaryKeys, total=False):
     format: int
     title: str | None
     options: dict[str, Any] | None
+    default_options: dict[str, Any] | None  # of the method under the run's preset, when it ran
+    dataset_titles: dict[str, str] | None  # what tables call the datasets
     scenario_version: int | None
     device: str | None
     config_hash: str | None
@@ -260,3 +262,4 @@ class AbsenceRecord(_AbsenceKeys, total=False):
     """Why there is no run where one was asked for."""
 
     format: int
+    default_options: dict[str, Any] | None

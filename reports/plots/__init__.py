@@ -93,15 +93,15 @@ def _pareto(collection: Collection, o: Options, notes: list[str]) -> Figure:
 
 
 def _hyperweights(collection: Collection, o: Options, notes: list[str]) -> Figure:
-    from .hyperweights import hyperweights_data, hyperweights_figure
+    from .hyperweights import NEEDS, hyperweights_data, hyperweights_figure
 
-    return hyperweights_figure(*hyperweights_data(_one_run(collection, o, notes, "fedhca2"), o.round))
+    return hyperweights_figure(*hyperweights_data(_one_run(collection, o, notes, NEEDS), o.round))
 
 
 def _grouping(collection: Collection, o: Options, notes: list[str]) -> Figure:
-    from .grouping import grouping_figure, grouping_frequency, layer_votes
+    from .grouping import NEEDS, grouping_figure, grouping_frequency, layer_votes
 
-    run = _one_run(collection, o, notes, "matfl")
+    run = _one_run(collection, o, notes, NEEDS)
     return grouping_figure(grouping_frequency(run), layer_votes(run, o.client))
 
 
@@ -119,6 +119,7 @@ def _updates(collection: Collection, o: Options, notes: list[str]) -> Figure:
 
 def _distribution(collection: Collection, o: Options, notes: list[str]) -> Figure:
     from ..distribution import distribution
+    from ..labels import dataset_titles
 
     runs = _of_scenario(collection.runs, o.scenario)
     federations = {
@@ -133,7 +134,8 @@ def _distribution(collection: Collection, o: Options, notes: list[str]) -> Figur
     sources = {run.summary["data"] for run in runs}
     if len(sources) > 1:
         raise UsageError(f"the {len(runs)} runs have different data ({', '.join(sorted(sources))}); name one's folder")
-    return distribution(runs[0].summary["scenario"], next(iter(federations.values())), sources.pop())
+    first = runs[0].summary
+    return distribution(first["scenario"], next(iter(federations.values())), dataset_titles(first))
 
 
 def _cd(collection: Collection, o: Options, notes: list[str]) -> Figure:
@@ -209,11 +211,13 @@ def _one_setting(collection: Collection, runs: Sequence[RunRecord], notes: list[
     return [run for run in kept.values() if first[run.label, run.summary["seed"]] is run]
 
 
-def _one_run(collection: Collection, o: Options, notes: list[str], algorithm: str | None = None) -> RunRecord:
-    """The only run of its kind; of several seeds the lowest."""
-    runs = [run for run in _of_scenario(collection.runs, o.scenario) if algorithm in (None, run.summary["algorithm"])]
-    if not runs:
-        raise UsageError(f"no finished run of {algorithm} among the {len(collection.runs)} runs")
+def _one_run(collection: Collection, o: Options, notes: list[str], needs: Sequence[str] = ()) -> RunRecord:
+    """Return the only run whose rounds tell what the figure needs; of several seeds the lowest."""
+    runs = _of_scenario(collection.runs, o.scenario)
+    if needs:
+        from ._diagnostics import runs_that_tell
+
+        runs = runs_that_tell(runs, needs)
     if len({(run.label, run.setting) for run in runs}) > 1:
         names = ", ".join(run.name for run in runs[:4]) + (", …" if len(runs) > 4 else "")
         raise UsageError(f"this figure shows one run; name one of the {len(runs)} folders: {names}")

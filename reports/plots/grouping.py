@@ -1,4 +1,4 @@
-"""MaT-FL's groups: how often clients were grouped (its Fig. 5), and what each layer voted (its Fig. 6)."""
+"""Groups of clients: how often they were grouped (MaT-FL's Fig. 5), and what each layer voted (its Fig. 6)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from matplotlib.figure import Figure
 from ...errors import unknown
 from ..collect import RunRecord
 from ._curves import PlotError
+from ._diagnostics import read_diagnostics
 from .style import LINE, WIDTH, heat_bar, new_figure, styled
+
+NEEDS = ("groups",)  # by client: a name, or the clients it follows
 
 
 def grouping_frequency(run: RunRecord) -> pd.DataFrame:
-    """[clients, clients]: in which share of the rounds both took part the row followed the column, in percent."""
-    groups = [row["algorithm"]["groups"] for row in run.rounds() if (row.get("algorithm") or {}).get("groups")]
+    """Return the percentage of rounds both took part in where the row followed the column: [clients, clients]."""
+    groups = [told["groups"] for told in read_diagnostics(run, NEEDS).values() if told["groups"]]
     if not groups:
-        raise PlotError(f"{run.name}: no groups in metrics.jsonl; they are MaT-FL's")
+        raise PlotError(f"{run.name}: groups are empty in every round of metrics.jsonl")
     clients = [client["id"] for client in run.summary["clients"]]
     together = pd.DataFrame(0.0, index=clients, columns=clients)
     present = together.copy()
@@ -30,7 +33,7 @@ def grouping_frequency(run: RunRecord) -> pd.DataFrame:
 
 
 def layer_votes(run: RunRecord, client: str | None = None) -> pd.DataFrame | None:
-    """[layers, clients]: mean votes over rounds of one client's layers (default: the first); None without votes."""
+    """Return the mean votes over rounds of a client's layers (default: the first), [layers, clients]; None without."""
     rounds = [row["algorithm"]["votes"] for row in run.rounds() if (row.get("algorithm") or {}).get("votes")]
     if not rounds:
         if client:

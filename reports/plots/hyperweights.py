@@ -1,4 +1,4 @@
-"""FedHCA²'s hyper aggregation weights: α of every encoder over rounds, β of every decoder's layers (its Figs. 6, 7)."""
+"""Hyper aggregation weights: α of encoders over rounds, β of every decoder's layers (FedHCA²'s Figs. 6, 7)."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from matplotlib.ticker import MaxNLocator
 
 from ..collect import RunRecord
 from ._curves import PlotError
+from ._diagnostics import read_diagnostics
 from .style import LINE, heat_bar, in_order, legend_columns, legend_height, new_figure, styled
+
+NEEDS = ("alpha", "beta")  # by client; by decoder, a list over layers
 
 
 def hyperweights_data(run: RunRecord, round_: int | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """α [rounds, clients] and β [decoders, layers] of one round (default: the last), as used: clamped to [0, 1]."""
-    rows = {
-        row["round"]: row["algorithm"] for row in run.rounds() if {"alpha", "beta"} <= set(row.get("algorithm") or ())
-    }
-    if not rows:
-        raise PlotError(f"{run.name}: no alpha and beta in metrics.jsonl; they are FedHCA²'s")
+    """Return α [rounds, clients] and a round's β [decoders, layers] (default: the last), as used: clamped to [0, 1]."""
+    rows = read_diagnostics(run, NEEDS)
     if round_ is not None and round_ not in rows:
         raise PlotError(f"--round {round_}: {run.name} has rounds {min(rows)} to {max(rows)}")
     alpha = pd.DataFrame.from_dict({r: d["alpha"] for r, d in rows.items()}, orient="index").sort_index()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...errors import FmtlbenchError
+from ...words import say_count
 from ..collect import Collection, RunRecord
 from ..table import Row, Table
 from .data import Page, Site
@@ -30,8 +31,8 @@ def index_page(site: Site) -> Html:
         tag("h1", "Federated multi-task learning leaderboards"),
         tag(
             "p",
-            f"{_count(runs, 'finished run')}, {_count(len(settings), 'setting')}, "
-            f"{_count(len(sections), 'scenario')}. Runs of different settings never share a table.",
+            f"{say_count(runs, 'finished run')}, {say_count(len(settings), 'setting')}, "
+            f"{say_count(len(sections), 'scenario')}. Runs of different settings never share a table.",
             class_="lead",
         ),
     ]
@@ -42,7 +43,7 @@ def index_page(site: Site) -> Html:
         )
     if site.left_out:
         items = [tag("li", problem) for problem in site.left_out]
-        summary = tag("summary", f"{_count(len(items), 'folder')} left out")
+        summary = tag("summary", f"{say_count(len(items), 'folder')} left out")
         main.append(tag("details", summary, tag("ul", join(items, "\n"), class_="notes")))
     return document("fmtlbench leaderboards", main, [(HOME, None)])
 
@@ -50,13 +51,13 @@ def index_page(site: Site) -> Html:
 def _card(pages: Sequence[Page]) -> Html:
     page = pages[0]
     links = [tag("a", f"{p.split} test split", href=f"{p.slug}.html", class_="button") for p in pages]
-    facts = [f"{_count(len(page.table.rows), 'method')}, {_count(len(page.runs), 'run')}"]
+    facts = [f"{say_count(len(page.table.rows), 'method')}, {say_count(len(page.runs), 'run')}"]
     for p in pages:
         best = _best(p.table)
         if best:
             facts.append(f"highest Δm on the {p.split} split: {best}")
     first = page.runs[0].summary
-    heading = tag("h3", f"{first['preset']} · {first['data']} data · {_count(first['rounds'], 'round')}")
+    heading = tag("h3", f"{first['preset']} · {first['data']} data · {say_count(first['rounds'], 'round')}")
     lines = tag("ul", [tag("li", fact) for fact in facts])
     return tag("article", heading, lines, tag("p", links), tag("p", page.table.caption, class_="caption"))
 
@@ -138,7 +139,9 @@ def _figures(figures: Sequence[Drawn], refused: Sequence[str]) -> Html | None:
         for f in figures
     ]
     lines = tag("ul", [tag("li", line) for line in refused], class_="notes")
-    missing = tag("details", tag("summary", f"{_count(len(refused), 'figure')} not drawn"), lines) if refused else None
+    missing = (
+        tag("details", tag("summary", f"{say_count(len(refused), 'figure')} not drawn"), lines) if refused else None
+    )
     return tag("section", tag("h2", "Figures"), tag("div", join(drawn, "\n"), class_="figures"), missing)
 
 
@@ -180,7 +183,3 @@ def _costs(page: Page, site: Site, collection: Collection) -> Html | None:
     except (KeyError, TypeError, ValueError, AttributeError) as error:  # files of other versions
         return tag("section", heading, tag("p", f"No cost table: {type(error).__name__}: {error}"))
     return tag("section", heading, [html_table(t, tools=False, number=n) for n, t in enumerate(tables, 4)])
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}{'s' * (number != 1)}"

@@ -6,11 +6,10 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ...bench.durations import duration
-from ...cost.bill import quantity
 from ...errors import FmtlbenchError
 from ...runs.folder import everybody
 from ...tasks import TASKS
+from ...words import say_bytes, say_duration, say_quantity
 from ..collect import RunRecord
 from ..table import MISSING
 from .curves import draw, loss_curves, score_curves
@@ -127,13 +126,13 @@ def _cost(run: RunRecord) -> Html:
     memory = cost.get("memory") or {}
     traffic = {way: s.get(f"bytes_{way}", cost.get(f"bytes_{way}")) for way in ("up", "down")}
     facts = {
-        "Time": None if seconds is None else duration(seconds),
-        "Energy": None if kwh is None else _joined(quantity(kwh * 1000, "Wh"), energy.get("source")),
-        "CO₂e": None if grams is None else quantity(grams, "g"),
-        "Sent by clients": None if traffic["up"] is None else quantity(traffic["up"], "B"),
-        "Sent to clients": None if traffic["down"] is None else quantity(traffic["down"], "B"),
-        "Peak memory": None if memory.get("process") is None else quantity(memory["process"], "B"),
-        "Peak device memory": None if memory.get("device") is None else quantity(memory["device"], "B"),
+        "Time": None if seconds is None else say_duration(seconds),
+        "Energy": None if kwh is None else _joined(say_quantity(kwh * 1000, "Wh"), energy.get("source")),
+        "CO₂e": None if grams is None else say_quantity(grams, "g"),
+        "Sent by clients": None if traffic["up"] is None else say_bytes(traffic["up"]),
+        "Sent to clients": None if traffic["down"] is None else say_bytes(traffic["down"]),
+        "Peak memory": None if memory.get("process") is None else say_bytes(memory["process"]),
+        "Peak device memory": None if memory.get("device") is None else say_bytes(memory["device"]),
     }
     if kwh is None and energy.get("reason"):
         facts["Energy"] = f"{MISSING} ({energy['reason']})"

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 
 from ...errors import FmtlbenchError, UsageError
-from ...files import check_folder, sync_folder
+from ...files import check_folder, replace_folder
 from ..collect import Collection
 from ..delta import Delta
 from ..formats import render
@@ -54,15 +52,11 @@ def write_site(
     out = check_folder(out).resolve()
     _refuse_strangers(out)
     site = plan_site(collection, scenario, splits, delta, sort, spread, fair)
-    new = out.with_name(f".{out.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
-        new.mkdir()
-        _fill(new, site, collection, figures)
-        _take_place(new, out)
+        with replace_folder(out) as new:
+            _fill(new, site, collection, figures)
     except OSError as error:
         raise FmtlbenchError(f"could not write {out}: {error.strerror or error}") from None
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
     return out / "index.html"
 
 
@@ -119,19 +113,3 @@ def _fill(root: Path, site: Site, collection: Collection, figures: bool) -> None
 
 def _write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8", newline="\n")
-
-
-def _take_place(new: Path, out: Path) -> None:
-    """Two renames; if the second fails, the first is undone."""
-    if not out.exists():
-        new.rename(out)
-    else:
-        old = new.with_suffix(".old")
-        out.rename(old)
-        try:
-            new.rename(out)
-        except OSError:
-            old.rename(out)
-            raise
-        shutil.rmtree(old, ignore_errors=True)
-    sync_folder(out.parent)

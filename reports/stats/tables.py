@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from ..labels import counted
+from ...words import say_count
 from ..table import Cell, Column, Row, Table
 from .analysis import Analysis
 
@@ -13,7 +13,7 @@ from .analysis import Analysis
 def rank_table(a: Analysis) -> Table:
     """Average ranks, best first, with the tests over all methods below."""
     blocks, methods = a.blocks.matrix.shape
-    size = f"{counted(methods, 'method')} on {counted(blocks, 'block')} (scenario, client, task)"
+    size = f"{say_count(methods, 'method')} on {say_count(blocks, 'block')} (scenario, client, task)"
     columns = (Column("average_rank", "average rank", digits=3), Column("best_in", "best in", digits=0))
     rows = tuple(Row((name,), (Cell(rank), Cell(float(a.firsts[name])))) for name, rank in a.ranks.items())
     return Table(
@@ -40,9 +40,8 @@ def pair_table(a: Analysis) -> Table:
         counts = [Cell(float(n)) for n in (wins, losses, p["ties"], a.ranks[second] - a.ranks[first])]
         verdict = Cell(word="differ" if p["p_corrected"] < a.alpha else "no")
         rows.append(Row((first, second), (*counts, posthoc, Cell(p["p"]), Cell(p["p_corrected"]), verdict)))
-    caption = (
-        f"Wilcoxon signed ranks, {a.correction.capitalize()} correction for {counted(len(rows), 'pair')}; wins: blocks"
-    )
+    correction = f"{a.correction.capitalize()} correction for {say_count(len(rows), 'pair')}"
+    caption = f"Wilcoxon signed ranks, {correction}; wins: blocks"
     heads = ("better rank", "than")
     return Table("pairs", "Pairs of methods", caption, heads, tuple(columns), tuple(rows), a.pair_notes)
 
@@ -73,10 +72,10 @@ def _sentences(a: Analysis) -> list[str]:
         )
         lines.append(f"Nemenyi: average ranks differ at {a.alpha:g} if they are at least {a.cd:.3f} apart")
     if i := a.improvement:
-        seeds = counted(i.seeds[0], "seed") if i.seeds[0] == i.seeds[1] else f"{i.seeds[0]} to {i.seeds[1]} seeds"
+        seeds = say_count(i.seeds[0], "seed") if i.seeds[0] == i.seeds[1] else f"{i.seeds[0]} to {i.seeds[1]} seeds"
         interval = "" if i.low is None else f", {i.level:.0%} interval {i.low:.3f} to {i.high:.3f}"
         lines.append(
             f"P({i.a} better than {i.b}) = {i.probability:.3f}{interval} "
-            f"({i.how}; {counted(i.blocks, 'block')}, {seeds} each; a tie counts half)"
+            f"({i.how}; {say_count(i.blocks, 'block')}, {seeds} each; a tie counts half)"
         )
     return lines

@@ -15,7 +15,7 @@ from fmtlbench.algorithms._conflict_averse import (
     conflict_averse_coefficients,
     simplex_weights,
 )
-from fmtlbench.algorithms._linear import gram
+from fmtlbench.row_algebra import gram
 
 
 def objective(gram, c, w):

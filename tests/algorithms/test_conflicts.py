@@ -7,7 +7,7 @@ import pytest
 import torch
 from toys import ENCODER, aggregate, layout, make, make_parties, make_round
 
-from fmtlbench.algorithms import _linear
+from fmtlbench import row_algebra
 from fmtlbench.algorithms.matfl import MaTFL, clusters, friend_weights, voting_tensors
 from fmtlbench.algorithms.pcgrad import PCGrad
 from fmtlbench.exchange import Owner, Round, Rows
@@ -26,30 +26,32 @@ def moved(new, rnd, kind="encoder"):
 
 @pytest.mark.parametrize("n, d, block", [(1, 5, 1 << 20), (3, 50, 16), (6, 10_000, 30_000), (64, 300, 640)])
 def test_blocks_make_no_difference(monkeypatch, n, d, block):
-    monkeypatch.setattr(_linear, "BLOCK", block)
+    monkeypatch.setattr(row_algebra, "BLOCK", block)
     g = torch.Generator().manual_seed(0)
     before, after = torch.randn(n, d, generator=g), torch.randn(n, d, generator=g)
     delta = (after - before).double()
-    np.testing.assert_allclose(_linear.gram(after, before), (delta @ delta.T).numpy(), rtol=1e-4, atol=1e-4 * d**0.5)
-    np.testing.assert_allclose(_linear.gram(after), (after.double() @ after.double().T).numpy(), atol=1e-4 * d**0.5)
+    np.testing.assert_allclose(
+        row_algebra.gram(after, before), (delta @ delta.T).numpy(), rtol=1e-4, atol=1e-4 * d**0.5
+    )
+    np.testing.assert_allclose(row_algebra.gram(after), (after.double() @ after.double().T).numpy(), atol=1e-4 * d**0.5)
     centred = after.double() - after.double().mean(0)
-    np.testing.assert_allclose(_linear.centred_gram(after), (centred @ centred.T).numpy(), atol=1e-9 * d)
-    distances = _linear.squared_distances(_linear.centred_gram(after))
+    np.testing.assert_allclose(row_algebra.centred_gram(after), (centred @ centred.T).numpy(), atol=1e-9 * d)
+    distances = row_algebra.squared_distances(row_algebra.centred_gram(after))
     np.testing.assert_allclose(distances, torch.cdist(after.double(), after.double()).square().numpy(), atol=1e-9 * d)
     m, base = (np.random.default_rng(k).normal(size=(n, n)) for k in (0, 1))
     rows = Rows(tuple(Owner(i) for i in range(n)), before, after, ())
     close = lambda got, want: np.testing.assert_allclose(got.numpy(), want.numpy(), atol=1e-4)
-    close(_linear.mix(m, after), torch.from_numpy(m) @ after.double())
-    close(_linear.move(rows, m), before.double() + torch.from_numpy(m) @ delta)
-    close(_linear.move(rows, m[0]), before.double() + torch.from_numpy(m[0]) @ delta)
-    close(_linear.move(rows, m, base), torch.from_numpy(base) @ before.double() + torch.from_numpy(m) @ delta)
+    close(row_algebra.mix(m, after), torch.from_numpy(m) @ after.double())
+    close(row_algebra.move(rows, m), before.double() + torch.from_numpy(m) @ delta)
+    close(row_algebra.move(rows, m[0]), before.double() + torch.from_numpy(m[0]) @ delta)
+    close(row_algebra.move(rows, m, base), torch.from_numpy(base) @ before.double() + torch.from_numpy(m) @ delta)
 
 
 def test_distances_of_near_rows_survive_a_far_one():
     rows = torch.zeros(3, 1000)
     rows[2] = 100.0
     rows[1, 0] = 1e-3
-    distance = _linear.squared_distances(_linear.centred_gram(rows))
+    distance = row_algebra.squared_distances(row_algebra.centred_gram(rows))
     assert distance[0, 1] == pytest.approx(1e-6, rel=1e-3)
 
 
@@ -149,15 +151,15 @@ def test_clusters_are_scipys(seed, k):
     features = np.random.default_rng(seed).normal(size=(9, 6))
     features -= features.mean(0)
     theirs = fcluster(linkage(features, method="average", metric="cosine"), k, criterion="maxclust")
-    ours = clusters(_linear.cosines(features @ features.T), k)
+    ours = clusters(row_algebra.cosines(features @ features.T), k)
     assert len(set(zip(ours, theirs))) == len(set(ours)) == len(set(theirs)) == k
 
 
 def test_a_client_that_is_the_mean_can_be_clustered():
     features = np.array([[1.0, 0], [-1, 0], [0, 0], [0.9, 0.1], [-0.9, -0.1]])
-    labels = clusters(_linear.cosines(features @ features.T), 2)
+    labels = clusters(row_algebra.cosines(features @ features.T), 2)
     assert labels[0] == labels[3] != labels[1] == labels[4]
-    assert clusters(_linear.cosines(np.zeros((4, 4))), 2).count(0) >= 1
+    assert clusters(row_algebra.cosines(np.zeros((4, 4))), 2).count(0) >= 1
     assert clusters(np.ones((1, 1)), 2) == [0]
 
 
@@ -183,7 +185,7 @@ def voting_plainly(deltas_by_layer, k):
 def test_voting_follows_the_paper(k):
     rng = np.random.default_rng(k)
     layers = [np.abs(rng.normal(size=(7, 12))) for _ in range(9)]
-    cosine = np.stack([_linear.cosines(x @ x.T) for x in layers])
+    cosine = np.stack([row_algebra.cosines(x @ x.T) for x in layers])
     got = friend_weights(cosine, k)
     np.testing.assert_allclose(got, voting_plainly(layers, k), atol=1e-9)
     assert (got > 0).sum(1).max() <= k and (np.diag(got) > 0).all()
@@ -196,7 +198,7 @@ def test_voting_moves_by_friends_and_alike_clients_share_the_mean():
     new = method.aggregate(Round(0, parties, encoder=rnd.encoder))["encoder"]
     rows = rnd.encoder
     cosine = [
-        _linear.cosines(_linear.gram(rows.after[:, t.start : t.stop], rows.before[:, t.start : t.stop]))
+        row_algebra.cosines(row_algebra.gram(rows.after[:, t.start : t.stop], rows.before[:, t.start : t.stop]))
         for t in voting_tensors(rows.tensors)
     ]
     weights = torch.from_numpy(friend_weights(np.stack(cosine), 2)).float()

@@ -10,7 +10,7 @@ import pytest
 import torch
 from toys import ENCODER, make, make_parties, make_round, reorder
 
-from fmtlbench.algorithms import _linear
+from fmtlbench import row_algebra
 from fmtlbench.algorithms.fedhca2 import inner_products
 from fmtlbench.engine.state_trees import join_tree, split_tree
 from fmtlbench.exchange import Owner, Round, Rows
@@ -124,7 +124,7 @@ def test_columns_in_blocks_give_what_one_block_gives(monkeypatch):
     history = rounds(3, step=1.0)
     whole, cut = make("fedhca2", PARTIES), make("fedhca2", PARTIES)
     want = play(whole, *history)
-    monkeypatch.setattr(_linear, "BLOCK", 7 * len(PARTIES))  # seven columns at once; the last block is narrower
+    monkeypatch.setattr(row_algebra, "BLOCK", 7 * len(PARTIES))  # seven columns at once; the last block is narrower
     assert sum(size for _, size in ENCODER) % 7
     assert_close(play(cut, *history), want, rtol=1e-5, atol=1e-5)
     assert weights(cut)["alpha"] == pytest.approx(weights(whole)["alpha"], abs=1e-5)

@@ -11,11 +11,11 @@ from golden_cases import EncoderCase, unconverged
 from golden_files import cases
 
 from fmtlbench.algorithms import ALGORITHMS, _conflict_averse
-from fmtlbench.algorithms._linear import centred_gram, cosines
 from fmtlbench.algorithms.cagrad import CAGrad
 from fmtlbench.algorithms.matfl import soft_weights
 from fmtlbench.algorithms.pcgrad import PCGrad
 from fmtlbench.exchange import Owner, Party, Round, Rows, TensorSlice
+from fmtlbench.row_algebra import centred_gram, cosines
 
 CASES = ["homog4", "hetero6"]
 REGIMES = ["small", "moderate", "large"]

@@ -10,21 +10,22 @@ import numpy as np
 import pytest
 import torch
 
-from fmtlbench.algorithms import _kernels, _linear
+from fmtlbench import row_algebra
 from fmtlbench.exchange import Rows
+from fmtlbench.row_algebra import kernels
 
 ROWS = (1, 2, 5, 8, 9, 64)  # from 9 on, torch's path
 
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
-    monkeypatch.setattr(_kernels, "CHUNK", 64)
+    monkeypatch.setattr(kernels, "CHUNK", 64)
 
 
 @pytest.fixture(params=["compiled", "torch"])
 def path(request, monkeypatch):
     if request.param == "torch":
-        monkeypatch.setattr(_linear, "COMPILED_ROWS", 0)
+        monkeypatch.setattr(row_algebra, "COMPILED_ROWS", 0)
     return request.param
 
 
@@ -33,25 +34,25 @@ def noise(*shape, seed=0):
 
 
 def all_results(after, before, probe):
-    """Every function of `_linear` on rows: name → (what it gives, what double precision gives)."""
+    """Every function of `row_algebra` on rows: name → (what it gives, what double precision gives)."""
     n = len(after)
     m, base = (np.random.default_rng(k).normal(size=(n, n)) for k in (0, 1))
     a, b, p = (x.double().numpy() for x in (after, before, probe))
     delta, centred = a - b, a - a.mean(0)
     rows = Rows((), before, after, ())
-    products, along = _linear.gram_and_products(after, before, probe)
-    moved, extra = _linear.combine_with_extra(np.vstack([m, base[:1]]), after, before, own="after")
+    products, along = row_algebra.gram_and_products(after, before, probe)
+    moved, extra = row_algebra.combine_with_extra(np.vstack([m, base[:1]]), after, before, own="after")
     return {
-        "gram": (_linear.gram(after), a @ a.T),
-        "gram of updates": (_linear.gram(after, before), delta @ delta.T),
+        "gram": (row_algebra.gram(after), a @ a.T),
+        "gram of updates": (row_algebra.gram(after, before), delta @ delta.T),
         "gram beside a probe": (products, delta @ delta.T),
         "products": (along, delta @ p),
-        "centred": (_linear.centred_gram(after), centred @ centred.T),
-        "mean": (_linear.mean(after), a.mean(0)),
-        "mix": (_linear.mix(m, after), m @ a),
-        "move": (_linear.move(rows, m), b + m @ delta),
-        "move alike": (_linear.move(rows, m[0]), b + m[0] @ delta),
-        "move from a base": (_linear.move(rows, m, base), base @ b + m @ delta),
+        "centred": (row_algebra.centred_gram(after), centred @ centred.T),
+        "mean": (row_algebra.mean(after), a.mean(0)),
+        "mix": (row_algebra.mix(m, after), m @ a),
+        "move": (row_algebra.move(rows, m), b + m @ delta),
+        "move alike": (row_algebra.move(rows, m[0]), b + m[0] @ delta),
+        "move from a base": (row_algebra.move(rows, m, base), base @ b + m @ delta),
         "move and extra": (moved, a + m @ delta),
         "extra": (extra, base[0] @ delta),
     }
@@ -85,7 +86,7 @@ def test_any_cut_of_rows(path):
 def test_compiled_sums_are_those_of_double_precision():
     after, before = noise(6, 5000), noise(6, 5000, seed=1)
     delta = after.double() - before.double()
-    np.testing.assert_allclose(_linear.gram(after, before), (delta @ delta.T).numpy(), rtol=1e-12, atol=1e-11)
+    np.testing.assert_allclose(row_algebra.gram(after, before), (delta @ delta.T).numpy(), rtol=1e-12, atol=1e-11)
 
 
 def test_near_rows_keep_their_differences(path):
@@ -93,12 +94,12 @@ def test_near_rows_keep_their_differences(path):
     rows = base + 1e-3 * noise(5, 4000, seed=1)
     exact = rows.double() - rows.double().mean(0)
     want = (exact @ exact.T).numpy()
-    np.testing.assert_allclose(_linear.centred_gram(rows), want, rtol=1e-9, atol=1e-9 * want.max())
+    np.testing.assert_allclose(row_algebra.centred_gram(rows), want, rtol=1e-9, atol=1e-9 * want.max())
 
 
 def test_a_row_on_the_mean_has_no_direction(path):
     rows = torch.stack([noise(500), torch.zeros(500), -noise(500)])
-    assert _linear.has_direction(_linear.centred_gram(rows)).tolist() == [True, False, True]
+    assert row_algebra.has_direction(row_algebra.centred_gram(rows)).tolist() == [True, False, True]
 
 
 def test_threads_make_no_difference(path):
@@ -142,8 +143,8 @@ def test_inputs_stay_as_they_are(path):
 def test_compiled_code_is_kept_for_the_next_process(tmp_path):
     code = (
         "import torch\n"
-        "from fmtlbench.algorithms import _linear\n"
-        "print(_linear.gram(torch.ones(2, 3), torch.zeros(2, 3)).tolist())"
+        "from fmtlbench import row_algebra\n"
+        "print(row_algebra.gram(torch.ones(2, 3), torch.zeros(2, 3)).tolist())"
     )
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     stored = []

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from fmtlbench.algorithms import ALGORITHMS
-from fmtlbench.bench.durations import duration, parse_duration
 from fmtlbench.bench.grid import Flags, parse_seeds, read_grid, split
 from fmtlbench.bench.plan import make_plan
 from fmtlbench.errors import UsageError
@@ -49,25 +48,6 @@ def test_seeds(text, seeds):
 def test_bad_seeds_are_named(text):
     with pytest.raises(UsageError, match=r"^--seeds: "):
         parse_seeds(text, "--seeds")
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("2h", 7200), ("90m", 5400), ("30s", 30), ("1h30m", 5400), ("1.5h", 5400), ("1d", 86400), ("1H 5s", 3605)],
-)
-def test_times(text, seconds):
-    assert parse_duration(text, "--budget") == seconds
-
-
-@pytest.mark.parametrize("text", ["", "2", "h", "0s", "-1h", "30m1h", "2 hours", "1h1h"])
-def test_bad_times_are_named(text):
-    with pytest.raises(UsageError, match=r"^--budget .*: expected a time such as 2h, 90m, 30s or 1h30m"):
-        parse_duration(text, "--budget")
-
-
-def test_times_are_shown_in_two_units():
-    shown = [duration(seconds) for seconds in (0.4, 59.6, 61, 3599, 3725, 90000)]
-    assert shown == ["0 s", "1 min 00 s", "1 min 01 s", "59 min 59 s", "1 h 02 min", "1 d 1 h"]
 
 
 def test_words_are_split_outside_brackets():

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 import pickle
 import signal
 import subprocess
@@ -144,13 +145,14 @@ def test_killed_build_leaves_nothing_taken_for_whole(tmp_path):
     assert_right(data)
 
 
-def test_leftovers_of_killed_builds_are_swept_when_old(tmp_path, monkeypatch):
+def test_leftovers_of_killed_builds_are_removed_when_old(tmp_path):
     name = f"synth-pascal-train-16x24-20-v{VERSION}"
     for other in (f".{name}.abc.tmp", ".synth-nyud-other.abc.tmp"):
         (tmp_path / other).mkdir()
-    monkeypatch.setattr(cache, "STALE_AFTER", -1)
+        os.utime(tmp_path / other, (0, 0))
+    (tmp_path / f".{name}.def.tmp").mkdir()  # somebody is at it
     make(tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {name, ".synth-nyud-other.abc.tmp"}
+    assert {path.name for path in tmp_path.iterdir()} == {name, f".{name}.def.tmp", ".synth-nyud-other.abc.tmp"}
 
 
 def test_interrupt_cleans_up(tmp_path):

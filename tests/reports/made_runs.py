@@ -8,7 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fmtlbench.algorithms import ALGORITHMS
+from fmtlbench.presets import default_options
 from fmtlbench.runs.records import FORMAT
+from fmtlbench.words import dataset_title
 
 METRIC = {
     "semseg": ("mIoU", "%", True),
@@ -38,6 +41,11 @@ def score(
     return {**record, "trivial": 10.0} if primary else record
 
 
+def usual_options(algorithm: str, preset: str) -> dict[str, Any]:
+    """What a run's summary says of its method's defaults; methods of no registry have none that are known."""
+    return default_options(ALGORITHMS.resolve(algorithm), preset) if algorithm in ALGORITHMS else {}
+
+
 def summary(
     algorithm: str = "local",
     values: Mapping[tuple[str, str], float | None] | None = None,
@@ -59,6 +67,8 @@ def summary(
         "algorithm": algorithm,
         "title": TITLES.get(algorithm, algorithm),
         "options": {},
+        "default_options": usual_options(algorithm, given.get("preset", "nano")),
+        "dataset_titles": {d: dataset_title(d, given.get("data", "synth")) for d, _ in clients.values()},
         "scenario": "duo",
         "scenario_version": 1,
         "preset": "nano",
@@ -83,7 +93,8 @@ def summary(
         **given,
     }  # fmt: skip
     if not made["config_hash"]:
-        made["config_hash"] = hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()
+        identity = {key: value for key, value in made.items() if key not in ("default_options", "dataset_titles")}
+        made["config_hash"] = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
     return {"format": FORMAT, **made}
 
 
@@ -114,7 +125,7 @@ def write_absence(root: Path, why: str = "refused", reason: str = "it does not f
     record = {
         "why": why, "reason": reason, "algorithm": algorithm, "title": TITLES.get(algorithm, algorithm), "options": {},
         "scenario": "duo", "preset": "nano", "data": "synth", "rounds": 40, "setting": SETTING,
-        "seed": None if why == "refused" else 0, **given,
+        "seed": None if why == "refused" else 0, "default_options": usual_options(algorithm, "nano"), **given,
     }  # fmt: skip
     leaf = given.pop("leaf", f"nano-synth-s{record['seed']}-{why}")
     record.pop("leaf", None)

@@ -54,7 +54,7 @@ def test_every_kind_writes_pdf_and_png(runs, tmp_path, capsys, kind, below, opti
         (["rounds", "trio/fedavg"], 1, "Δm needs the local run"),
         (["rounds", "trio", "--x", "days"], 2, "no x axis 'days'"),
         (["cd", "trio/fedavg"], 1, "no two methods have a common block"),
-        (["hyperweights", "trio/local"], 2, "no finished run of fedhca2"),
+        (["hyperweights", "trio/local"], 2, "no alpha and beta in the rounds of the"),
         (["clients", "trio"], 1, "at least two numbers of clients"),
         (["rounds", "nowhere"], 2, "no such folder"),
     ],

@@ -87,10 +87,21 @@ def test_a_part_that_was_not_shared_is_left_out(tmp_path):
 
 
 def test_hyperweights_of_another_method(root):
-    with pytest.raises(UsageError, match="no finished run of fedhca2"):
+    with pytest.raises(UsageError, match=r"no alpha and beta in the rounds of the \d+ runs"):
         draw("hyperweights", collect([root / "duo" / "fedavg"]))
     with pytest.raises(PlotError, match="no alpha and beta"):
         hyperweights_data(of(collect([root / "duo" / "fedavg"]), "fedavg"))
+
+
+def test_a_figure_takes_any_method_that_tells_what_it_draws(tmp_path):
+    told = {"alpha": {"pascal-semseg": 0.5, "nyud-multi": 0.25}, "beta": {"nyud-multi/depth": [1.0, 0.5]}}
+    rewrite(write_rounds(tmp_path, "mine", rounds=2), lambda row: {**row, "algorithm": told})
+    write_rounds(tmp_path, "fedavg", rounds=2)
+    figure, notes = draw("hyperweights", collect([tmp_path]))
+    assert len(figure.subfigs) == 2 and notes == []
+    half = rewrite(next(tmp_path.glob("*/mine/*")), lambda row: {**row, "algorithm": {"alpha": told["alpha"]}})
+    with pytest.raises(UsageError, match=r"^no beta in the rounds of .*, which this figure draws; they tell alpha$"):
+        draw("hyperweights", half)
 
 
 # -- groups ----------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from made_runs import summary
 
 from fmtlbench import cli
 from fmtlbench.bench.probes import choose_probes, plan_probes
+from fmtlbench.cli._installed import method_titles
 from fmtlbench.errors import UsageError
 from fmtlbench.reports.probes import (
     FAIL,
@@ -19,6 +20,7 @@ from fmtlbench.reports.probes import (
     Answers,
     Candidate,
     Finished,
+    Question,
     adjusted_rand_index,
     client_gains,
     groups_found,
@@ -173,7 +175,7 @@ def test_a_family_takes_the_last_value_less_the_first(file):
 
 def test_tables_hold_verdicts_numbers_and_what_was_asked(file):
     given = answers(file, local=LOCAL, fedavg=[finished([40] * 4)] * 3, mine=[finished([55] * 4, FOUND)] * 3)
-    words, numbers = probe_tables([given], [AVERAGES, CLUSTERS], 0.95, "made")
+    words, numbers = probe_tables(Question([given], [AVERAGES, CLUSTERS], 0.95, method_titles()), "made")
     assert [[cell.word for cell in row.cells] for row in words.rows] == [[PASS, " ", " "], [" ", PASS, PASS]]
     assert [row.labels for row in words.rows] == [("FedAvg",), ("Mine",)]
     assert numbers.rows[1].cells[1].value == pytest.approx(30) and numbers.rows[1].cells[2].value == 1

@@ -6,6 +6,7 @@ import pytest
 from made_runs import ST_MT_1, summary, write_absence, write_run
 
 from fmtlbench.cli import main
+from fmtlbench.cli._installed import Installed
 from fmtlbench.reports.collect import collect
 from fmtlbench.reports.compare import compare
 from fmtlbench.reports.formats import render
@@ -119,7 +120,7 @@ def test_compare_says_why_a_method_is_not_there(tmp_path):
     made = summary(algorithm="local", clients=ST_MT_1, scenario="st_mt_1")
     write_run(tmp_path, made)
     write_absence(tmp_path, algorithm="fedavg", scenario="st_mt_1", reason="it does not fit")
-    (table,) = compare(collect([tmp_path]), "fedhca2_table1_st_mt_1")
+    (table,) = compare(collect([tmp_path]), "fedhca2_table1_st_mt_1", Installed())
     assert "FedAvg refused: it does not fit" in table.notes
 
 

@@ -11,7 +11,7 @@ from made_runs import DUO, ST_MT_1, score, summary, write_run
 
 from fmtlbench.errors import UsageError
 from fmtlbench.reports.collect import COLUMNS, DamagedRun, collect, find_runs
-from fmtlbench.reports.labels import ZOO, Labels, client_groups
+from fmtlbench.reports.labels import ZOO, Labels, client_groups, dataset_titles
 
 
 def test_one_row_per_score_with_every_column(tmp_path):
@@ -143,41 +143,53 @@ def test_the_other_files_are_read_when_asked(tmp_path):
         run.rounds()
 
 
-def test_labels_name_what_is_not_default():
-    def label(algorithm, title, options, others=()):
-        made = [{"algorithm": algorithm, "title": title, "options": o} for o in (options, *others)]
-        return Labels(made).of(made[0])
-
-    assert label("fedprox", "FedProx", {"shared": "all", "mu": 0.01, "weighting": "equal"}) == "FedProx"
-    assert label("fedprox", "FedProx", {"shared": "encoder", "mu": 0.01}) == "FedProx-E"
-    assert label("fedprox", "FedProx", {"shared": "encoder", "mu": 0.1}) == "FedProx-E (mu=0.1)"
-    assert label("fedprox", "FedProx", {"mu": 0.12345678}) == "FedProx (mu=0.12345678)"  # not 0.123457
-    assert label("fedhca2", "FedHCA²", {"c": 0.4, "decoder": "none"}) == "FedHCA² (decoder=none)"
-    assert label("mine", "Mine", {"a": 1, "b": 2}) == "Mine"  # its defaults are not known here
-    assert label("mine", "Mine", {"a": 1, "b": True}, [{"a": 1, "b": False}]) == "Mine (b=true)"
+def label(options, *others, usual=None, variant=None, title="FedProx"):
+    made = [
+        {"algorithm": "fedprox", "title": title, "options": each, "default_options": usual}
+        for each in (options, *others)
+    ]
+    return Labels(made).of(made[0], variant)
 
 
-def test_what_the_preset_says_anyway_is_not_in_the_label():
-    def label(preset, options, algorithm="fedprox", title="FedProx"):
-        made = {"algorithm": algorithm, "title": title, "options": options, "preset": preset}
-        return Labels([made]).of(made)
+def test_labels_name_what_was_not_usual():
+    usual = {"shared": "all", "mu": 0.01, "weighting": "equal"}
+    assert label(usual, usual=usual) == "FedProx"
+    assert label({"shared": "encoder", "mu": 0.01}, usual=usual) == "FedProx-E"
+    assert label({"shared": "encoder", "mu": 0.1}, usual=usual) == "FedProx-E (mu=0.1)"
+    assert label({"mu": 0.12345678}, usual=usual) == "FedProx (mu=0.12345678)"  # not 0.123457
+    assert label({"mu": 0.01}, usual=usual | {"mu": 0.001}) == "FedProx (mu=0.01)"  # another preset, another day
+    assert label({"shared": "encoder"}, usual=usual | {"shared": "encoder"}) == "FedProx"
+    assert label({"mu": 0.01, "new": True}, {"mu": 0.01, "new": False}, usual=usual) == "FedProx (new=true)"
 
-    assert label("fmtl-bench", {"mu": 0.001}) == label("paper", {"mu": 0.01}) == "FedProx"
-    assert label("fmtl-bench", {"mu": 0.01}) == "FedProx (mu=0.01)"
-    assert label("somebody's", {"mu": 0.01}) == "FedProx"  # not installed: the method's own default
-    assert label("mat-fl", {"variant": "voting"}, "matfl", "MaT-FL") == "MaT-FL"
-    assert label("mat-fl", {"variant": "cluster"}, "matfl", "MaT-FL") == "MaT-FL (variant=cluster)"
-    assert label("nano", {"variant": "voting"}, "matfl", "MaT-FL") == "MaT-FL (variant=voting)"
-    assert label("mat-fl", {"shared": "encoder"}) == "FedProx" and label("nano", {"shared": "encoder"}) == "FedProx-E"
+
+def test_older_runs_are_labelled_by_what_they_differ_in():
+    assert label({"a": 1, "b": 2}) == "FedProx"
+    assert label({"a": 1, "b": True}, {"a": 1, "b": False}) == "FedProx (b=true)"
+    assert label({"shared": "encoder", "mu": 0.01}) == "FedProx-E"  # whatever the others share
+    assert label({"shared": "all"}, {"shared": "encoder"}) == "FedProx (shared=all)"
+
+
+def test_a_published_table_s_own_variant_is_not_worth_mentioning_there():
+    usual = {"variant": "cluster", "friends": 2}
+    voting = {"variant": "voting", "friends": 8}
+    assert label(voting, usual=usual, variant=voting) == "FedProx (friends=8)"  # numbers belong to the setting
+    assert label(usual, usual=usual, variant=voting) == "FedProx (variant=cluster)"
+    assert label({"shared": "encoder"}, variant={"shared": "encoder"}) == "FedProx"
 
 
 def test_one_label_maker_keeps_presets_apart():
     made = [
-        {"algorithm": "fedprox", "title": "FedProx", "options": {"mu": 0.01}, "preset": p}
-        for p in ("nano", "fmtl-bench")
+        {"algorithm": "fedprox", "title": "FedProx", "options": {"mu": 0.01}, "default_options": {"mu": mu}}
+        for mu in (0.01, 0.001)
     ]
     labels = Labels(made)
     assert [labels.of(each) for each in made] == ["FedProx", "FedProx (mu=0.01)"]
+
+
+def test_datasets_are_called_as_the_summary_says():
+    told = {"data": "real", "clients": [{"id": "a", "dataset": "nyud", "tasks": ["edge"]}]}
+    assert dataset_titles(told) == {"nyud": "NYUD-v2"}  # of an older version
+    assert dataset_titles(told | {"dataset_titles": {"nyud": "NYU Depth"}}) == {"nyud": "NYU Depth"}
 
 
 def test_the_order_of_the_zoo_knows_every_method():

@@ -16,6 +16,7 @@ from made_runs import ST_MT_1, summary, write_run
 from scipy.stats import kendalltau
 
 from fmtlbench.cli import main
+from fmtlbench.cli._installed import Installed
 from fmtlbench.errors import FmtlbenchError, UsageError
 from fmtlbench.reports.collect import collect
 from fmtlbench.reports.delta import BaseError, Delta, find_reference
@@ -43,7 +44,7 @@ def write(root, algorithm, changes, **given):
 
 def look(root, **question):
     collection, reruns, notes = set_reruns_aside(collect([root]))
-    return stability(collection, Question(**question), reruns, notes)
+    return stability(collection, Question(**question, installed=Installed()), reruns, notes)
 
 
 def of(one, label):

@@ -143,7 +143,7 @@ def figure_of(images, clients=1):
     from fmtlbench.reports.distribution import distribution
 
     group = [{"dataset": "nyud", "tasks": ["depth", "edge"], "images": n} for n in images] * clients
-    return distribution("mine", group).axes[0]
+    return distribution("mine", group, {"nyud": "NYUD-v2"}).axes[0]
 
 
 def test_dot_area_is_the_number_of_images():

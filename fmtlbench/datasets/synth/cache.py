@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ...cache_folder import STALE_AFTER, BrokenCacheError, sweep
-from ...files import sync_folder, write_json
+from ...cache_folder import BrokenCacheError
+from ...files import replace_folder, write_json
 
 INDEX = "index.json"
 
@@ -60,17 +60,18 @@ def read(folder: Path, about: dict[str, Any], layout: Layout) -> tuple[dict[str,
 
 def build(folder: Path, about: dict[str, Any], layout: Layout, chunks: Chunks) -> None:
     """Fill a temporary sibling with the chunks, then let it take its place as a whole."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    sweep(folder.parent, f".{folder.name}.*.tmp", STALE_AFTER)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".tmp", dir=folder.parent))
-    try:
+
+    def is_whole(there: Path) -> bool:
+        """Whether another process built the same in the meantime: its copy is as good."""
+        try:
+            read(there, about, layout)
+        except (BrokenCacheError, FileNotFoundError):
+            return False
+        return True
+
+    with replace_folder(folder, keeps=is_whole) as temporary:
         entries = _write(temporary, layout, chunks)
         write_json(temporary / INDEX, {**about, "arrays": entries})  # last: without it the folder is nothing
-        temporary.chmod(0o755)
-        _publish(temporary, folder, about, layout)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
 
 
 def in_memory(layout: Layout, chunks: Chunks) -> tuple[dict[str, np.ndarray], dict[str, str]]:
@@ -111,22 +112,3 @@ def _write(folder: Path, layout: Layout, chunks: Chunks) -> dict[str, dict[str, 
             file.flush()
             os.fsync(file.fileno())
         return {key: {"bytes": file.tell(), "sha256": digests[key].hexdigest()} for key, file in files.items()}
-
-
-def _publish(temporary: Path, folder: Path, about: dict[str, Any], layout: Layout) -> None:
-    for _ in range(3):
-        try:
-            temporary.rename(folder)
-            sync_folder(folder.parent)
-            return
-        except OSError:
-            if not folder.exists():
-                raise
-        try:
-            read(folder, about, layout)
-        except (BrokenCacheError, FileNotFoundError):
-            discard(folder)
-        else:  # another process built the same in the meantime: its copy is as good
-            shutil.rmtree(temporary, ignore_errors=True)
-            return
-    raise OSError(f"{folder} keeps being replaced by another process")

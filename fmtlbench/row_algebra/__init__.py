@@ -1,6 +1,6 @@
 """Server steps as linear algebra on rows: a Gram matrix decides the coefficients, one product applies them.
 
-A few rows of float32 in main memory go to compiled loops (`_kernels`), which are as fast as memory is. More rows are a
+A few rows of float32 in main memory go to compiled loops (`kernels`), which are as fast as memory is. More rows are a
 matter of arithmetic, which torch does, as it does everything on other devices: in blocks of columns that fit a cache,
 so that nothing of the size of the rows exists besides the result. Both are imported where they are used: listing the
 methods loads neither.
@@ -64,7 +64,7 @@ def mean(after: Tensor) -> Tensor:
     new = empty_like(after[0])
     if not _is_for_kernels(after):
         return torch.mean(after, 0, out=new)
-    from ._kernels import mean as compiled
+    from .kernels import mean as compiled
 
     compiled(after, new)
     return new
@@ -118,7 +118,7 @@ def _combine(
 ) -> None:
     """Write what `combine` and `combine_with_extra` return to `new` and `extra`."""
     if matrix.size <= COMPILED_SIZE and _is_for_kernels(after, before):
-        from ._kernels import combine as compiled
+        from .kernels import combine as compiled
 
         compiled(matrix, after, before, own, new, extra)
         return
@@ -182,7 +182,7 @@ def _inner_products(
 ) -> np.ndarray:
     """Return the products of all pairs of rows of `after`, less `before` or their mean, and of `probe`. [R', R']."""
     if _is_for_kernels(after, before, probe):
-        from ._kernels import inner_products
+        from .kernels import inner_products
 
         return inner_products(after, before, probe, centred)
     size = len(after) + (probe is not None)

@@ -1,4 +1,4 @@
-"""What a bench notes of runs that are absent: refused ones when it plans, failed ones when they fail."""
+"""Record why runs are absent: refused ones when a bench plans, failed ones when they fail."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from ..errors import FmtlbenchError
+from ..presets import default_options
 from ..runs.absence import FAILED, Absence, failed_file, refused_file, write_absence
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def note_plan(plan: Plan) -> None:
-    """Write the refusals; what older files say of runs that are possible or finished by now goes."""
+    """Write the refusals of a plan, and remove what older files say of runs that are possible or finished by now."""
     for file, absence in plan.absences.items():
         write_absence(plan.out / file, absence)
     for run in plan.runs:
@@ -24,16 +25,18 @@ def note_plan(plan: Plan) -> None:
 
 
 def note_failed(run: PlannedRun, reason: str) -> None:
-    """Only a note: a disk that refuses it does not stop the other runs."""
+    """Record why a run failed. It is only a note: a disk that refuses it does not stop the other runs."""
     from ..algorithms import ALGORITHMS
 
     with contextlib.suppress(OSError, FmtlbenchError):  # the user's file may be gone by now
         method = ALGORITHMS.resolve(run.request.algo, "--algo")
         config = run.config
-        absence = Absence.of(FAILED, reason, method, config.algorithm.options, config.setting(), config.seed)
+        defaults = default_options(method, config.preset)
+        absence = Absence.of(FAILED, reason, method, config.algorithm.options, config.setting(), config.seed, defaults)
         write_absence(failed_file(run.store.folder), absence)
 
 
 def note_finished(run: PlannedRun) -> None:
+    """Remove the record of an earlier failure of the run."""
     with contextlib.suppress(OSError):
         failed_file(run.store.folder).unlink(missing_ok=True)

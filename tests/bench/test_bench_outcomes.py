@@ -7,7 +7,7 @@ import json
 import pytest
 from fake_run import SUMMARY
 
-from fmtlbench.bench.absent import note_plan
+from fmtlbench.bench.outcomes import note_plan
 from fmtlbench.reports.collect import collect
 from fmtlbench.resolving import resolve
 from fmtlbench.runs.absence import refused_file

@@ -1,4 +1,4 @@
-"""Server steps on a few float32 rows in main memory, compiled; `_linear` asks for them, so numba loads only when used.
+"""Server steps on a few float32 rows in main memory, compiled; imported where they are used, so numba loads only then.
 
 With few rows a step takes as long as memory needs to deliver them, if one loop reads all rows side by side and fetches
 each value once. Numba does not unroll loops over rows into registers, so the loop is written out as text for the
@@ -43,7 +43,7 @@ def inner_products(after: Tensor, before: Tensor | None, probe: Tensor | None, c
 def combine(
     matrix: np.ndarray, after: Tensor, before: Tensor | None, own: str | None, new: Tensor, extra: Tensor | None
 ) -> None:
-    """Write what `_linear.combine` returns to `new` and `extra`."""
+    """Write what `row_algebra.combine` returns to `new` and `extra`."""
     rows, width = after.shape
     kernel = _combination_kernel(rows, matrix.shape, before is not None, own, len(new), extra is not None)
     arrays = [*_flat(after), *_flat(before), *_flat(new), *_flat(None if extra is None else extra[None])]

@@ -1,0 +1,232 @@
+"""The plan of the house: which room may import which, and a reader of what the source files really import.
+
+A room is the first name below `fmtlbench`, a package or a module. `tests/test_rooms.py` holds the files to the plan,
+`docs/draw_rooms.py` draws them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = "fmtlbench"
+BESIDE = ("algorithms", "metrics", "reports", "scenarios")  # folders that are installed as parts of the package
+FRONT = PACKAGE  # the room of fmtlbench/__init__.py
+
+
+@dataclass(frozen=True)
+class Room:
+    """A room, what it is for, and the rooms it may import beside the contracts."""
+
+    name: str
+    purpose: str
+    imports: tuple[str, ...] = ()
+
+
+def _room(name: str, purpose: str, imports: str = "") -> Room:
+    return Room(name, purpose, tuple(imports.split()))
+
+
+# Anybody may import these. They import nothing but contracts that stand before them.
+CONTRACTS = (
+    _room("errors", "the exceptions a user can cause, and the nearest valid choice"),
+    _room("words", "times, quantities, counts and names of data as people read them"),
+    _room("names", "which names may become names of files"),
+    _room("files", "writing files and folders so that a crash leaves the old or the new"),
+    _room("schema", "plain data into checked dataclasses"),
+    _room("yamlfile", "YAML with the line of every value"),
+    _room("seeds", "random streams by name"),
+    _room("jit", "compiling with numba, with a cache that survives"),
+    _room("kernels", "compiled passes over pixels"),
+    _room("compiled", "when compiled passes are taken, and when torch"),
+    _room("setting", "what must agree for two runs to share a table"),
+    _room("userconfig", "the user's own settings file"),
+    _room("registry", "names to classes: built in, installed, or given by path"),
+    _room("exchange", "what travels in a round: parties, rows, blocks"),
+    _room("row_algebra", "linear algebra on rows, for methods and the engine"),
+    _room("memory", "whether a request fits the machine"),
+)
+
+# From low to high: a room imports only rooms of lower rows, or such that stand before it in its own.
+LAYERS = (
+    (
+        _room("metrics", "one file per metric; no knowledge of federation"),
+        _room("algorithms", "one file per method; sees rows, never models, data or files"),
+        _room("presets", "how big a run is, and with which options methods ran there"),
+        _room("blocks", "a network's parameters as one flat vector"),
+    ),
+    (
+        _room("tasks", "what is predicted: labels, metric, title", "metrics"),
+        _room("losses", "one loss per task", "tasks"),
+        _room("hooks", "a method at work, its answers checked", "algorithms"),
+    ),
+    (
+        _room("datasets", "one file per dataset: what it labels, how it is read", "metrics tasks"),
+        _room("meters", "which metrics a task has, with which options", "datasets metrics tasks"),
+        _room("scenarios", "one YAML file per scenario, and its reader", "datasets"),
+    ),
+    (
+        _room("config", "the one frozen record that a run is a function of", "datasets scenarios"),
+        _room("runs", "the one owner of run folders: which files, their shape, written and read", "config"),
+        _room("models", "networks: encoder, decoders, heads, weights", "config tasks"),
+    ),
+    (
+        _room("cost", "time, energy, bytes, memory and operations", "models"),
+        _room("listeners", "who is told what happens in a run", "cost runs"),
+        _room("ray_cluster", "joining a Ray cluster", "runs"),
+    ),
+    (
+        _room(
+            "data", "each client's share of a dataset as batches", "config datasets listeners metrics scenarios tasks"
+        ),
+        _room("predictions", "predictions as files and pictures", "datasets tasks"),
+        _room(
+            "checks",
+            "whether the values of a config go together",
+            "algorithms config datasets hooks metrics models scenarios tasks",
+        ),
+    ),
+    (
+        _room(
+            "resolving",
+            "preset, scenario and overrides into one checked config",
+            "algorithms checks config hooks meters models presets scenarios",
+        ),
+        _room("request", "everything a run is asked with, as a value", "ray_cluster resolving"),
+        _room("importing", "configurations of the public code into ours", "datasets resolving scenarios"),
+    ),
+    (
+        _room(
+            "engine",
+            "the federated round: clients, server, executors, checkpoints",
+            "algorithms blocks config cost data datasets hooks listeners losses meters metrics models predictions "
+            "presets ray_cluster runs tasks",
+        ),
+    ),
+    (
+        _room("api", "a run from Python", "cost engine listeners request runs"),
+        _room(
+            "pretrain",
+            "the encoder weights that the package ships",
+            "config data datasets engine listeners models runs",
+        ),
+        _room(FRONT, "what `import fmtlbench` offers", "api runs"),
+    ),
+    (
+        _room(
+            "bench",
+            "grids of runs: planning, processes, progress",
+            "algorithms api config cost listeners presets ray_cluster request resolving runs scenarios",
+        ),
+        _room("reports", "tables, tests and figures of stored runs; never torch", "metrics runs tasks"),
+    ),
+    (
+        _room(
+            "cli",
+            "the command line: the only room that joins the others",
+            "algorithms api bench cost data datasets engine fmtlbench importing listeners meters metrics models "
+            "predictions presets pretrain reports request resolving runs scenarios tasks",
+        ),
+        _room("__main__", "`python -m fmtlbench`", "cli"),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import of another room's module, where it stands."""
+
+    room: str
+    target: str  # a room
+    module: str
+    file: Path
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.room} imports {self.module}"
+
+
+def read_imports(root: Path = ROOT) -> list[Import]:
+    """Return every import of one room by another, also those inside functions; not those for type checkers only."""
+    files = dict(_modules(root))
+    found = []
+    for module, file in files.items():
+        package = module if file.name == "__init__.py" else module.rpartition(".")[0]
+        for node in _imports(ast.parse(file.read_text(encoding="utf-8")).body):
+            for target in _targets(node, package, files):
+                here, there = room_of(module), room_of(target)
+                if here != there:
+                    found.append(Import(here, there, target, file.relative_to(root), node.lineno))
+    return list(dict.fromkeys(found))
+
+
+def read_rooms(root: Path = ROOT) -> set[str]:
+    """Return the rooms that there are."""
+    return {room_of(module) for module, _ in _modules(root)}
+
+
+def room_of(module: str) -> str:
+    """Return the room that a module belongs to: `fmtlbench.engine.run` to `engine`."""
+    return [*module.split("."), FRONT][1]
+
+
+def is_private(module: str) -> bool:
+    """Whether a module is its room's own: some part of its name below the room begins with an underscore."""
+    return any(part.startswith("_") for part in module.split(".")[2:])
+
+
+def find_cycle(arrows: Iterable[tuple[str, str]]) -> list[str]:
+    """Return rooms that import each other in a circle, the first again as the last; [] where there is none."""
+    below: dict[str, list[str]] = {}
+    for room, target in sorted(set(arrows)):
+        below.setdefault(room, []).append(target)
+    finished: set[str] = set()
+
+    def visit(room: str, path: list[str]) -> list[str]:
+        if room in path:
+            return [*path[path.index(room) :], room]
+        if room in finished:
+            return []
+        for target in below.get(room, ()):
+            if circle := visit(target, [*path, room]):
+                return circle
+        finished.add(room)
+        return []
+
+    return next(filter(None, (visit(room, []) for room in below)), [])
+
+
+def _modules(root: Path) -> Iterator[tuple[str, Path]]:
+    for folder in (PACKAGE, *BESIDE):
+        base = [PACKAGE] if folder == PACKAGE else [PACKAGE, folder]
+        for file in sorted((root / folder).rglob("*.py")):
+            parts = [*base, *file.relative_to(root / folder).with_suffix("").parts]
+            yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), file
+
+
+def _imports(body: Iterable[ast.AST]) -> Iterator[ast.Import | ast.ImportFrom]:
+    for node in body:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield node
+        elif isinstance(node, ast.If) and _is_for_type_checkers(node.test):
+            yield from _imports(node.orelse)
+        else:
+            yield from _imports(ast.iter_child_nodes(node))
+
+
+def _is_for_type_checkers(test: ast.expr) -> bool:
+    return "TYPE_CHECKING" in (getattr(test, "id", ""), getattr(test, "attr", ""))
+
+
+def _targets(node: ast.Import | ast.ImportFrom, package: str, known: dict[str, Path]) -> Iterator[str]:
+    """Return the modules of ours that a statement imports."""
+    if isinstance(node, ast.Import):
+        names = [alias.name for alias in node.names]
+    else:
+        above = package.split(".")[: len(package.split(".")) + 1 - node.level] if node.level else []
+        base = ".".join([*above, *filter(None, [node.module])])
+        names = [full if (full := f"{base}.{alias.name}") in known else base for alias in node.names]
+    return (name for name in names if name.split(".")[0] == PACKAGE)

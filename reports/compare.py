@@ -298,10 +298,10 @@ def _gain(
 
 
 def _column(published: Published, name: str, meaning: Meaning, unlike: bool) -> Column:
-    from ..tasks import TASKS
+    from ..tasks import title_of
 
     digits = max(len(row[name].partition(".")[2]) for row in published.rows)
-    title = TASKS[meaning.task].title + (f" {UNLIKE}" if unlike else "")
+    title = title_of(meaning.task) + (f" {UNLIKE}" if unlike else "")
     metric = meaning.metric + (f" ×{meaning.times:g}" if meaning.times != 1 else "")
     splits = {m.split for m in published.scores.values()}
     heading = dataset_title(meaning.dataset) + (f", {meaning.split}" if len(splits) > 1 else "")

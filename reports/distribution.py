@@ -10,14 +10,8 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
-from ..tasks import TASKS
+from ..tasks import colour_of, title_of
 from .plots.style import GREY, WIDTH, new_figure, styled, text_width
-
-# One colour per task, told apart by people with any of the usual colour-vision deficiencies (Okabe–Ito).
-TASK_COLOURS = {
-    "semseg": "#0072B2", "human_parts": "#D55E00", "sal": "#E69F00", "normals": "#009E73", "edge": "#CC79A7",
-    "depth": "#56B4E9",
-}  # fmt: skip
 
 POINT = 1 / 72  # inches
 WIDEST = 6.9  # inches, both columns of a page
@@ -51,7 +45,7 @@ def distribution(name: str, clients: Sequence[Mapping[str, Any]], titles: Mappin
         axes.plot([x, x], [min(places), max(places)], color="0.8", linewidth=0.8, zorder=1)
         size = diameter * (client["images"] / largest) ** 0.5
         for y, task in zip(places, client["tasks"]):
-            colour = TASK_COLOURS.get(task, GREY)
+            colour = colour_of(task, GREY)
             axes.plot(x, y, "o", color=colour, markersize=size, markeredgewidth=0, zorder=2)
             if numbers:
                 _number(axes, (x, y), client["images"], size, column, colour)
@@ -87,9 +81,9 @@ def _frame(axes: Axes, rows: list[tuple[str, str]], clients: int, titles: Mappin
     step = next(n for n in (1, 2, 5, 10, 20, 50, 100, 500, 1000, 10_000, 100_000) if clients / n <= 24)
     axes.set_xticks([1, *range(step, clients + 1, step)] if step > 1 else range(1, clients + 1))
     axes.set_xlabel("client")
-    axes.set_yticks(range(len(rows)), [TASKS[task].title if task in TASKS else task for _, task in rows])
+    axes.set_yticks(range(len(rows)), [title_of(task) for _, task in rows])
     for label, (_, task) in zip(axes.get_yticklabels(), rows):
-        label.set_color(_dark(TASK_COLOURS.get(task, GREY)))
+        label.set_color(_dark(colour_of(task, GREY)))
     axes.tick_params(length=0)
     axes.set_axisbelow(True)
     axes.grid(axis="y", color="0.93")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..errors import UsageError, unknown
 from ..runs.absence import REFUSED, Absence
 from ..runs.folder import everybody
-from ..tasks import TASKS
+from ..tasks import column_of, title_of
 from .collect import Collection, RunRecord
 from .delta import Delta, Score, Scores
 from .fairness import COLUMNS, Fairness, fairness
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 SORTS = ("zoo", "delta", "name")
 SPREADS = ("seeds", "clients")
 # The papers' order: SemSeg, Parts, Sal, Normals, Edge on PASCAL-Context; SemSeg, Depth, Normals, Edge on NYUD-v2.
-TASK_ORDER = ("semseg", "human_parts", "sal", "depth", "normals", "edge")
 NULL = "NULL"  # the papers' word where a method makes no sense
 
 
@@ -188,11 +187,10 @@ def _columns(part: pd.DataFrame, runs: list[RunRecord]) -> tuple[dict[str, list[
 
     def place(at: tuple) -> tuple:
         dataset, task, _ = at
-        rank = TASK_ORDER.index(task) if task in TASK_ORDER else len(TASK_ORDER)
         alone = kind(at) == "ST"
         # Single-task clients stand in the order of their tasks, others in the scenario's.
         first = 0 if alone else min(order.get(client, len(order)) for client in members[at])
-        return (datasets.index(dataset), not alone, first, rank, task)
+        return (datasets.index(dataset), not alone, first, column_of(task))
 
     titles: dict[str, set[str]] = {}
     for run in runs:
@@ -202,7 +200,7 @@ def _columns(part: pd.DataFrame, runs: list[RunRecord]) -> tuple[dict[str, list[
     for at in sorted(members, key=place):
         dataset, task, metric = at
         unit, better = facts[at]
-        title = TASKS[task].title if task in TASKS else task
+        title = title_of(task)
         name = next(iter(titles[dataset])) if len(titles[dataset]) == 1 else dataset
         heading = name + ("" if kind(at) == "mixed" else f" ({kind(at)})")
         digits = 2 if unit in ("%", "deg") else 4  # metres and losses are small numbers

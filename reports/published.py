@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import unknown
 from ..metrics import delta_m
-from ..tasks import TASKS
+from ..tasks import title_of
 from ..words import dataset_title
 from ..yamlfile import load_yaml
 from .table import Cell, Column, Row, Table
@@ -196,7 +196,7 @@ def _column(published: Published, name: str) -> Column:
         both = len({m.split for m in published.scores.values()}) > 1
         heading = {"global": "G-FL", "personal": "P-FL"}[meaning.split] if both else dataset_title(meaning.dataset)
         metric = meaning.metric + (f" ×{meaning.times:g}" if meaning.times != 1 else "")
-        return Column(name, TASKS[meaning.task].title, metric, heading, 2, meaning.higher_is_better)
+        return Column(name, title_of(meaning.task), metric, heading, 2, meaning.higher_is_better)
     if name in published.deltas and published.scores:
         split = {"global_delta": "G-FL", "personal_delta": "P-FL"}.get(name, "")
         both = len(published.deltas) > 1

@@ -6,7 +6,7 @@ import json
 
 from ..cost.bill import bill_lines
 from ..runs.result import RunResult
-from ..tasks import TASKS
+from ..tasks import title_of
 
 COLUMNS = ("client", "dataset", "split", "task", "metric", "better", "value", "trivial")
 
@@ -55,7 +55,7 @@ def _print_table(result: RunResult) -> None:
             table.add_section()
         arrow = "↑" if better == "up" else "↓"
         name = escape(client) if client != last else ""
-        table.add_row(name, split, TASKS[task].title, f"{metric} {arrow}", value, trivial)
+        table.add_row(name, split, title_of(task), f"{metric} {arrow}", value, trivial)
         last = client
     console = Console(width=None if Console().is_terminal else 120)
     console.print(table)

@@ -78,14 +78,27 @@ def in_order(tasks: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(tasks, key=lambda task: (TASKS[task].layout, task)))
 
 
+def column_of(task: str) -> tuple[int, str]:
+    """Return what to sort tasks by for table columns; those that nobody knows any more come last."""
+    return (TASKS[task].column if task in TASKS else LAST), task
+
+
 def in_columns(tasks: Iterable[str]) -> list[str]:
-    """Sort tasks into the order of table columns; those that nobody knows any more come last."""
-    return sorted(tasks, key=lambda task: (TASKS[task].column if task in TASKS else LAST, task))
+    """Sort tasks into the order of table columns."""
+    return sorted(tasks, key=column_of)
 
 
 def title_of(task: str) -> str:
     """Return how tables call a task; one whose package is not installed any more keeps its name."""
     return TASKS[task].title if task in TASKS else task
+
+
+def colour_of(task: str, otherwise: str) -> str:
+    """Return the colour of a task in figures, `otherwise` for one that has none.
+
+    Those of the six first ones are told apart by people with any of the usual colour-vision deficiencies (Okabe–Ito).
+    """
+    return (TASKS[task].colour if task in TASKS else None) or otherwise
 
 
 def semantic_task(tasks: Iterable[str]) -> str | None:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from ...errors import unknown
-from ...tasks import TASKS
+from ...tasks import title_of
 from ..collect import RunRecord
 from ..delta import Bases, Delta
 from ..labels import zoo_rank
@@ -69,7 +69,7 @@ def _metric(run: RunRecord, records: list[dict], task: str | None, client: str |
     missing = [r["client"] for r in mine if r["value"] is None]
     if missing:
         raise PlotError(f"{run.name}: {task} has no value for {', '.join(missing)}")
-    title = TASKS[task].title if task in TASKS else task
+    title = title_of(task)
     return fmean(r["value"] for r in mine), f"{title} {metric} {arrow(up)}"
 
 

@@ -10,9 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from ...errors import unknown
-from ...tasks import TASKS
+from ...tasks import colour_of, in_columns, title_of
 from ..collect import RunRecord
-from ..distribution import TASK_COLOURS
 from ._curves import PlotError
 from .style import GREY, legend_below, new_figure, styled
 
@@ -85,8 +84,8 @@ def updates_figure(updates: Updates) -> Figure:
     figure = new_figure(2.5)
     share = [f"PC {i + 1} ({100 * s:.0f} % of variance)" for i, s in enumerate(updates.explained)]
     axes = figure.add_subplot(xlabel=share[0], ylabel=share[1])
-    tasks = sorted(points["task"].unique(), key=[*TASK_COLOURS, *points["task"], SEVERAL].index)
-    colours = {task: TASK_COLOURS.get(task, "black") for task in tasks}
+    tasks = in_columns(points["task"].unique())
+    colours = {task: colour_of(task, "black") for task in tasks}
     shapes = dict(zip(sorted(points["dataset"].unique()), SHAPES * 9))
     for (task, dataset), of in points.groupby(["task", "dataset"]):
         axes.plot(
@@ -98,7 +97,7 @@ def updates_figure(updates: Updates) -> Figure:
     axes.set_aspect("equal", adjustable="datalim")
     axes.margins(0.1)
     handles = [Line2D([], [], linestyle="none", marker="o", color=colours[task]) for task in tasks]
-    labels = [TASKS[task].title if task in TASKS else task for task in tasks]
+    labels = [title_of(task) for task in tasks]
     if len(shapes) > 1:
         handles += [
             Line2D([], [], linestyle="none", marker=m, color=GREY, markerfacecolor="none") for m in shapes.values()

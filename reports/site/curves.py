@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ...tasks import TASKS
+from ...tasks import title_of
 from .markup import Html, join, tag
 
 WIDTH, HEIGHT, EDGE = 200, 64, 4
@@ -38,7 +38,7 @@ def loss_curves(rows: Iterable[Mapping[str, Any]]) -> dict[str, Points]:
 
 
 def _title(task: str) -> str:
-    return TASKS[task].title if task in TASKS else task
+    return title_of(task)
 
 
 def draw(curves: Mapping[str, Points]) -> Html | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import FmtlbenchError
-from ...tasks import TASKS
+from ...tasks import title_of
 from ..collect import Collection
 from ..delta import Delta
 from .data import Page
@@ -30,7 +30,7 @@ def _wanted(page: Page) -> list[tuple[str, str, str, str, dict[str, Any]]]:
     lines = "one line per method"
     wanted = [("delta", "Δm over rounds", f"Δm over rounds against final scores, {lines}", "rounds", {})]
     for task in page.tasks:
-        title = TASKS[task].title if task in TASKS else task
+        title = title_of(task)
         shows = f"{title} over rounds, mean over the clients that have the task, {lines}"
         wanted.append((f"metric-{task}", f"{title} over rounds", shows, "rounds", {"task": task}))
     wanted += [

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...errors import FmtlbenchError
 from ...runs.folder import everybody
-from ...tasks import TASKS
+from ...tasks import title_of
 from ...words import say_bytes, say_duration, say_quantity
 from ..collect import RunRecord
 from ..table import MISSING
@@ -237,4 +237,4 @@ def _joined(*words: Any) -> str:
 
 
 def _title(task: str) -> str:
-    return TASKS[task].title if task in TASKS else task
+    return title_of(task)

@@ -29,7 +29,7 @@ import torch
 from PIL import Image
 from scipy.io import loadmat, savemat
 
-from fmtlbench.data.amounts import USUAL, Amounts
+from fmtlbench.amounts import USUAL, Amounts
 from fmtlbench.data.batches import train_batches
 from fmtlbench.data.cache import build_cache, open_cached
 from fmtlbench.data.transforms import AUGMENTATIONS

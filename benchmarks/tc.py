@@ -15,9 +15,9 @@ from time import perf_counter
 
 import torch
 
+from fmtlbench.client_models import build_model
 from fmtlbench.config import ModelConfig
 from fmtlbench.losses import task_loss
-from fmtlbench.models.build import build_model
 from fmtlbench.models.complexity import step_flops
 from fmtlbench.tasks import TASKS
 

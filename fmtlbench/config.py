@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from .amounts import Amounts
 from .architectures import ARCHITECTURES
-from .data.amounts import Amounts
 from .datasets import DatasetInfo, dataset_for
 from .names import check_name
 from .scenarios import Scenario, check_client_names

@@ -22,6 +22,7 @@ from scipy.stats import rankdata
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .client_models import build_model
 from .config import ModelConfig, TrainConfig
 from .data.batches import flip
 from .data.tensors import to_tensors
@@ -44,7 +45,6 @@ from .errors import UsageError, unknown
 from .files import check_folder, check_output, sha256_file, write_json, write_output
 from .listeners import Listener
 from .models.backbones import Encoder
-from .models.build import build_model
 from .models.catalog import BACKBONES
 from .models.weights_shipped import MANIFEST, read_manifest
 from .runs.session import hardware, versions

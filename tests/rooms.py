@@ -36,16 +36,20 @@ CONTRACTS = (
     _room("words", "times, quantities, counts and names of data as people read them"),
     _room("names", "which names may become names of files"),
     _room("files", "writing files and folders so that a crash leaves the old or the new"),
+    _room("cache_folder", "where caches lie"),
+    _room("found_once", "what is slow to find out about data, kept for the next time"),
     _room("schema", "plain data into checked dataclasses"),
     _room("yamlfile", "YAML with the line of every value"),
     _room("seeds", "random streams by name"),
+    _room("amounts", "how much random transforms do to images"),
     _room("jit", "compiling with numba, with a cache that survives"),
     _room("kernels", "compiled passes over pixels"),
     _room("compiled", "when compiled passes are taken, and when torch"),
     _room("setting", "what must agree for two runs to share a table"),
     _room("userconfig", "the user's own settings file"),
-    _room("registry", "names to classes: built in, installed, or given by path"),
-    _room("exchange", "what travels in a round: parties, rows, blocks"),
+    _room("registry", "names to classes and records: built in, installed, or given by path"),
+    _room("user_code", "what identifies a class that a user's file brings"),
+    _room("exchange", "what travels in a round: parties and rows"),
     _room("row_algebra", "linear algebra on rows, for methods and the engine"),
     _room("memory", "whether a request fits the machine"),
 )
@@ -53,47 +57,58 @@ CONTRACTS = (
 # From low to high: a room imports only rooms of lower rows, or such that stand before it in its own.
 LAYERS = (
     (
-        _room("metrics", "one file per metric; no knowledge of federation"),
+        _room("metrics", "one file per metric; knows tensors, not files or federation"),
         _room("algorithms", "one file per method; sees rows, never models, data or files"),
         _room("presets", "how big a run is, and with which options methods ran there"),
-        _room("blocks", "a network's parameters as one flat vector"),
+        _room("flat_model", "a network's parameters as one flat vector"),
     ),
     (
-        _room("tasks", "what is predicted: labels, metric, title", "metrics"),
-        _room("losses", "one loss per task", "tasks"),
+        _room("kinds", "kinds of labels: arrays, tensors, files, pictures", "metrics"),
+        _room("tasks", "one file per task: a record that names its kind, loss and metric", "kinds metrics"),
+        _room("losses", "the losses that tasks name", "tasks"),
         _room("hooks", "a method at work, its answers checked", "algorithms"),
     ),
     (
-        _room("datasets", "one file per dataset: what it labels, how it is read", "metrics tasks"),
-        _room("meters", "which metrics a task has, with which options", "datasets metrics tasks"),
-        _room("scenarios", "one YAML file per scenario, and its reader", "datasets"),
+        _room("datasets", "one file per dataset: what it labels, how it is read", "kinds metrics tasks"),
+        _room("partitions", "one file per rule by which images are dealt", "tasks"),
+        _room("plugins", "metrics, partitions and tasks from a user's files", "metrics partitions tasks"),
+        _room("meters", "a task's metric, set up for a dataset", "datasets metrics tasks"),
     ),
     (
-        _room("config", "the one frozen record that a run is a function of", "datasets scenarios"),
-        _room("runs", "the one owner of run folders: which files, their shape, written and read", "config"),
-        _room("models", "networks: encoder, decoders, heads, weights", "config tasks"),
+        _room("scenarios", "one YAML file per scenario, and its reader", "datasets partitions plugins tasks"),
+        _room("models", "the modules of networks, encoders and their weights", "tasks"),
+        _room("architectures", "one file per network, told without torch", "models"),
     ),
     (
+        _room("config", "the one frozen record that a run is a function of", "architectures datasets scenarios"),
+        _room("runs", "the one owner of run folders: which files, their form, written and read", "config"),
+        _room("configured_tasks", "tasks as a config has them", "plugins tasks"),
+        _room("networks", "a network at work, its answers checked", "architectures hooks models tasks"),
+    ),
+    (
+        _room("client_models", "a client's network, from the config", "config configured_tasks models networks"),
         _room("cost", "time, energy, bytes, memory and operations", "models"),
         _room("listeners", "who is told what happens in a run", "cost runs"),
         _room("ray_cluster", "joining a Ray cluster", "runs"),
     ),
     (
         _room(
-            "data", "each client's share of a dataset as batches", "config datasets listeners metrics scenarios tasks"
+            "data",
+            "each client's share of a dataset as batches",
+            "config configured_tasks datasets kinds listeners metrics networks partitions plugins scenarios tasks",
         ),
-        _room("predictions", "predictions as files and pictures", "datasets tasks"),
+        _room("predictions", "predictions as files and pictures, paired with labels", "datasets kinds tasks"),
         _room(
             "checks",
             "whether the values of a config go together",
-            "algorithms config datasets hooks metrics models scenarios tasks",
+            "algorithms config datasets hooks meters metrics models networks scenarios tasks",
         ),
     ),
     (
         _room(
             "resolving",
             "preset, scenario and overrides into one checked config",
-            "algorithms checks config hooks meters models presets scenarios",
+            "algorithms architectures checks config datasets hooks meters models networks plugins presets scenarios",
         ),
         _room("request", "everything a run is asked with, as a value", "ray_cluster resolving"),
         _room("importing", "configurations of the public code into ours", "datasets resolving scenarios"),
@@ -102,8 +117,8 @@ LAYERS = (
         _room(
             "engine",
             "the federated round: clients, server, executors, checkpoints",
-            "algorithms blocks config cost data datasets hooks listeners losses meters metrics models predictions "
-            "presets ray_cluster runs tasks",
+            "algorithms client_models config configured_tasks cost data datasets flat_model hooks listeners losses "
+            "meters metrics models networks predictions presets ray_cluster runs tasks",
         ),
     ),
     (
@@ -111,7 +126,7 @@ LAYERS = (
         _room(
             "pretrain",
             "the encoder weights that the package ships",
-            "config data datasets engine listeners models runs",
+            "client_models config data datasets engine listeners models runs",
         ),
         _room(FRONT, "what `import fmtlbench` offers", "api runs"),
     ),
@@ -127,8 +142,9 @@ LAYERS = (
         _room(
             "cli",
             "the command line: the only room that joins the others",
-            "algorithms api bench cost data datasets engine fmtlbench importing listeners meters metrics models "
-            "predictions presets pretrain reports request resolving runs scenarios tasks",
+            "algorithms api architectures bench client_models cost data datasets engine fmtlbench importing listeners "
+            "meters metrics models networks partitions predictions presets pretrain reports request resolving runs "
+            "scenarios tasks",
         ),
         _room("__main__", "`python -m fmtlbench`", "cli"),
     ),

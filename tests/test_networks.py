@@ -15,11 +15,11 @@ from tiny import TOY
 from fmtlbench.architectures import ARCHITECTURES, Architecture
 from fmtlbench.bench.grid import Flags, label_of, read_grid
 from fmtlbench.cli import main
+from fmtlbench.client_models import build_model
 from fmtlbench.config import ModelConfig, RunConfig
 from fmtlbench.engine.stored_run import StoredRun
 from fmtlbench.errors import FmtlbenchError, RefusedError, UsageError
 from fmtlbench.hooks import MethodError
-from fmtlbench.models.build import build_model
 from fmtlbench.networks import network_of
 from fmtlbench.request import RunRequest
 from fmtlbench.resolving import resolve, resolve_setting

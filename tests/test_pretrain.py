@@ -17,13 +17,13 @@ from safetensors.torch import load_file
 
 from fmtlbench import pretrain as module
 from fmtlbench.cli import main
+from fmtlbench.client_models import build_model
 from fmtlbench.config import ModelConfig
 from fmtlbench.datasets.synth.labels import presence
 from fmtlbench.engine.epoch_watch import DivergedError
 from fmtlbench.errors import FmtlbenchError, UsageError
 from fmtlbench.files import sha256_file
 from fmtlbench.listeners import Listener
-from fmtlbench.models.build import build_model
 from fmtlbench.models.weights_shipped import read_manifest
 from fmtlbench.pretrain import Plan, area_under_roc, new_track, open_scenes, pretrain, train_step
 

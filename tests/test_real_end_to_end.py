@@ -284,8 +284,8 @@ def test_real_samples(duo, tmp_path, capsys):
 
 
 def gradient(init, image):
+    from fmtlbench.client_models import build_model
     from fmtlbench.config import ModelConfig
-    from fmtlbench.models.build import build_model
 
     model = build_model(ModelConfig("fedhca2", "swin_nano", False, init=init), (64, 64), {"semseg": 3}, 0)
     model(image)["semseg"].square().mean().backward()

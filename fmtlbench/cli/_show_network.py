@@ -41,8 +41,8 @@ def _records(args: argparse.Namespace) -> list[dict[str, Any]]:
 
     import torch
 
+    from ..client_models import build_client_model
     from ..exchange import Party
-    from ..models.build import build_client_model
     from ..models.complexity import flops, parameters, step_flops, table1_operations
     from ..models.weights import describe_weights
     from ..networks import network_of

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
+from ..amounts import USUAL, Amounts
 from ..errors import FmtlbenchError, UsageError
 from ..seeds import stream
-from .amounts import USUAL, Amounts
 from .tensors import empty_batch, fill
 from .transforms import prepare, test_transform, train_transform
 

@@ -6,7 +6,7 @@ Nothing here imports torch: `fmtlbench list datasets` and the scenario checks re
 
 from ._archive import ArchiveDataset, Files
 from ._dataset import Dataset, Provenance, Reader, SampleRangeError
-from ._files import DamagedFileError
+from ._files import DamagedFileError, read_array
 from ._info import DatasetInfo, OfficialList
 from ._open import open_split
 from ._registry import DATASETS, dataset_for, dataset_of_file, domains
@@ -26,4 +26,5 @@ __all__ = [
     "dataset_of_file",
     "domains",
     "open_split",
+    "read_array",
 ]

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from ..algorithms import EpochKinds, Kinds
+from ..client_models import build_client_model
 from ..config import RunConfig
 from ..configured_tasks import task_specs
 from ..cost.clock import OTHER, stopwatch
@@ -25,7 +26,6 @@ from ..errors import FmtlbenchError
 from ..exchange import TRAVELLING_KINDS, Party
 from ..hooks import Hooks
 from ..losses import task_loss
-from ..models.build import build_client_model
 from ..networks import network_of
 from ..seeds import seed_of, stream
 from .checkpoint import read_state, write_state

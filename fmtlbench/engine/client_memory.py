@@ -6,9 +6,9 @@ import dataclasses
 
 import torch
 
+from ..client_models import build_client_model
 from ..config import RunConfig
 from ..exchange import Party
-from ..models.build import build_client_model
 
 # Numbers per parameter that optimisers keep.
 MOMENTS = {"adamw": 2, "adam": 2, "sgd": 1}

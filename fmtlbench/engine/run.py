@@ -21,6 +21,7 @@ from ..errors import FmtlbenchError
 from ..exchange import Party
 from ..listeners import Listener, Start
 from ..models.weights import check_weights, weights_identity
+from ..networks import network_of
 from ..presets import default_options
 from ..runs.records import ClientRecord, Cost, RoundRow, Summary, TimingRow
 from ..runs.result import RunResult
@@ -55,7 +56,7 @@ def execute(
     store.check()
     with process_settings(config.train, device), RunMeter(energy, device, progress.note) as meter:
         # Everything that can refuse does so before the run folder is touched; weights first, data may take long.
-        for note in check_weights(config.model, next(iter(config.data.size.values()))):
+        for note in check_weights(config.model, next(iter(config.data.size.values())), network_of(config.model).maps):
             progress.note(note)
         datasets = open_datasets(config, data_root, progress)
         factory = ClientFactory(config, str(device), data_root, client_data(config, datasets))

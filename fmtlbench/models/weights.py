@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import FmtlbenchError, UsageError
 from ..files import sha256_file
-from ..networks import network_of
-from .catalog import BACKBONES
+from .catalog import BACKBONES, Maps
 from .weights_file import check_path, read_tensors
 from .weights_hub import fetch
 from .weights_shipped import shipped_path, shipped_sha256
@@ -98,8 +97,8 @@ def describe_weights(model: ModelConfig) -> str:
     return own if model.pretrained else f"none, it starts from scratch; --set model.pretrained=true takes {own}"
 
 
-def check_weights(model: ModelConfig, size: tuple[int, int]) -> list[str]:
-    """Fetch the weights and try them on an encoder, before anything else is touched.
+def check_weights(model: ModelConfig, size: tuple[int, int], maps: Maps) -> list[str]:
+    """Fetch the weights and try them on an encoder with these maps, before anything else is touched.
 
     Returns:
         What had to be adapted, as notes for the user.
@@ -109,7 +108,7 @@ def check_weights(model: ModelConfig, size: tuple[int, int]) -> list[str]:
     start = starting_point(model)
     if not start:
         return []
-    return Encoder(model.backbone, size, start, model.drop_path, network_of(model).maps).adapted
+    return Encoder(model.backbone, size, start, model.drop_path, maps).adapted
 
 
 def load_pretrained(encoder: Encoder, backbone: str, pretrained: bool | str, options: dict[str, Any]) -> None:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..datasets import ArchiveDataset, DamagedFileError, Dataset, DatasetInfo
-from ..datasets._files import read_array
+from ..datasets import ArchiveDataset, DamagedFileError, Dataset, DatasetInfo, read_array
 from ..errors import UsageError
 from ..kinds import LabelError
 from ..tasks import IGNORE, TaskSpec

@@ -10,13 +10,13 @@ import pytest
 import torch
 from tiny import TINY, TWINS, make_federation
 
+from fmtlbench.client_models import build_client_model
 from fmtlbench.configured_tasks import task_specs
 from fmtlbench.engine.federation import Federation
 from fmtlbench.engine.optim import learning_rate
 from fmtlbench.errors import UsageError
 from fmtlbench.flat_model import FlatModel
 from fmtlbench.losses import balanced_bce
-from fmtlbench.models.build import build_client_model
 from fmtlbench.resolving import parse_overrides, resolve
 
 SMALL = {**TINY, "data.size": {"pascal": [32, 64], "nyud": [32, 64]}}  # instance norm needs two positions

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
+from fmtlbench.client_models import build_model
 from fmtlbench.config import ModelConfig
 from fmtlbench.errors import UsageError
 from fmtlbench.flat_model import FlatModel
 from fmtlbench.models.backbones import Encoder
-from fmtlbench.models.build import build_model
 from fmtlbench.models.fedhca2 import MultiDecoderNet
 
 NANO = ModelConfig("fedhca2", "swin_nano", False)

@@ -8,9 +8,9 @@ from nets import NYUD, SMALL, network
 from torch import nn
 from torch.nn import functional as F
 
+from fmtlbench.client_models import build_model
 from fmtlbench.config import ModelConfig
 from fmtlbench.models.backbones import Encoder
-from fmtlbench.models.build import build_model
 from fmtlbench.models.fmtl_tc import ConditionedBlock, TaskEmbedding, TCNet, pooled, task_codes
 
 IMAGE = torch.rand(2, 3, 64, 64, generator=torch.Generator().manual_seed(1))

@@ -18,13 +18,13 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from fmtlbench.architectures import ARCHITECTURES
+from fmtlbench.client_models import build_model
 from fmtlbench.config import ModelConfig
 from fmtlbench.datasets.synth import VERSION as DATA_VERSION
 from fmtlbench.errors import FmtlbenchError, UsageError
 from fmtlbench.files import sha256_file
 from fmtlbench.models import weights, weights_hub, weights_shipped
 from fmtlbench.models.backbones import Encoder
-from fmtlbench.models.build import build_model
 from fmtlbench.models.catalog import BACKBONES
 from fmtlbench.models.weights import WeightsError, check_weights, resolved, weights_identity
 from fmtlbench.pretrain import Plan, pretrain
@@ -128,7 +128,7 @@ def test_position_tables_follow_the_window_and_it_is_said(tmp_path):
     table = "layers.0.blocks.0.attn.relative_position_bias_table"
     state[table] = torch.linspace(-1, 1, 13).repeat(13)[:, None]  # a ramp along x stays one
     file = saved(tmp_path / "w.pth", state)
-    notes = check_weights(config("swin_nano", file), SIZE)
+    notes = check_weights(config("swin_nano", file), SIZE, "pyramid")
     assert notes == ["5 tables of relative positions were resized to the encoder's windows"]
     body = Encoder("swin_nano", SIZE, file).body.state_dict()
     ramp = body[table.replace("layers.", "layers_")].view(7, 7)
@@ -149,7 +149,7 @@ def test_many_clients_one_reading(tmp_path, monkeypatch):
     file = saved(tmp_path / "w.pth", state)
     original = weights.read_tensors
     monkeypatch.setattr(weights, "read_tensors", lambda path: reads.append(path) or original(path))
-    check_weights(config("swin_nano", file), SIZE)
+    check_weights(config("swin_nano", file), SIZE, "pyramid")
     weights_identity(config("swin_nano", file))
     models = [build_model(config("swin_nano", file), size, {"depth": 1}, 0) for size in (SIZE, (32, 96)) * 3]
     assert len(reads) == 1
@@ -192,7 +192,7 @@ def test_identity_is_the_content(tmp_path):
         resolved(dataclasses.replace(model, weights=None, pretrained=False))
     assert resolved(config()) == config()
     assert weights_identity(config(pretrained=False)) == {"source": "none"}
-    assert check_weights(config(pretrained=False), SIZE) == []
+    assert check_weights(config(pretrained=False), SIZE, "pyramid") == []
 
 
 # -- what does not ---------------------------------------------------------------------------------------------------
@@ -231,14 +231,14 @@ def test_files_that_are_no_weights(tmp_path, monkeypatch, name, make, said):
     monkeypatch.chdir(tmp_path)
     make(tmp_path / name)
     with pytest.raises(FmtlbenchError, match=f"^model.weights: .*{name}") as caught:
-        check_weights(config(file=str(tmp_path / name)), SIZE)
+        check_weights(config(file=str(tmp_path / name)), SIZE, "pyramid")
     assert said.strip() in str(caught.value) and "\n" not in str(caught.value)
     assert not (tmp_path / "exploded").exists()
 
 
 def test_no_such_file_and_no_such_kind(tmp_path):
     with pytest.raises(UsageError, match=r"no such file: .*gone\.pth"):
-        check_weights(config(file=str(tmp_path / "gone.pth")), SIZE)
+        check_weights(config(file=str(tmp_path / "gone.pth")), SIZE, "pyramid")
     with pytest.raises(UsageError, match="no such file"):
         resolved(config(file=str(tmp_path)))
     (tmp_path / "w.onnx").write_bytes(b"1")
@@ -249,7 +249,7 @@ def test_no_such_file_and_no_such_kind(tmp_path):
 def test_another_architecture_is_refused_by_name(tmp_path):
     file = saved(tmp_path / "w.pth", classifier("resnet18"))
     with pytest.raises(WeightsError, match=r"do not fit the encoder swin_tiny.*missing.*unexpected") as caught:
-        check_weights(config("swin_nano", file), SIZE)
+        check_weights(config("swin_nano", file), SIZE, "pyramid")
     assert "\n" not in str(caught.value)
     assert set(caught.value.missing) == set(Encoder("swin_nano", SIZE).body.state_dict())
     assert "layer1.0.conv1.weight" in caught.value.unexpected
@@ -258,7 +258,7 @@ def test_another_architecture_is_refused_by_name(tmp_path):
 def test_another_width_is_refused_with_both_shapes(tmp_path):
     file = saved(tmp_path / "w.pth", classifier("resnet18"))
     with pytest.raises(WeightsError) as caught:
-        check_weights(config("resnet_nano", file), SIZE)
+        check_weights(config("resnet_nano", file), SIZE, "pyramid")
     assert caught.value.shapes["layer1.0.conv2.weight"] == ((64, 64, 3, 3), (16, 16, 3, 3))
     assert "[64] instead of [16]" in str(caught.value)
 
@@ -304,7 +304,7 @@ def test_no_network_is_one_line_at_once(tmp_path, monkeypatch):
     with pytest.raises(
         FmtlbenchError, match=r"no pretrained weights resnet18\..*cannot be reached.*model.weights=FILE"
     ):
-        check_weights(config("resnet18"), SIZE)
+        check_weights(config("resnet18"), SIZE, "pyramid")
     assert not weights_hub.online()
 
 
@@ -315,20 +315,20 @@ def test_a_failing_download_is_one_line(monkeypatch):
     monkeypatch.setattr("huggingface_hub.hf_hub_download", refuse)
     monkeypatch.setattr(weights_hub, "online", lambda: True)
     with pytest.raises(FmtlbenchError, match=r"503 Server Error\. Give a file with --set model.weights=FILE"):
-        check_weights(config("swin_tiny"), SIZE)
+        check_weights(config("swin_tiny"), SIZE, "pyramid")
 
 
 def test_weights_of_the_hub_that_do_not_fit_are_refused_by_their_full_name(tmp_path, monkeypatch):
     file = saved(tmp_path / "model.safetensors", classifier("resnet_nano"))
     monkeypatch.setattr("huggingface_hub.hf_hub_download", lambda *_, **__: file)
     with pytest.raises(WeightsError, match=r"weights resnet18\.\w+ do not fit.*another shape"):
-        check_weights(config("resnet18"), SIZE)
+        check_weights(config("resnet18"), SIZE, "pyramid")
 
 
 def test_networks_of_our_own_size_never_ask_the_hub(monkeypatch):
     monkeypatch.setattr(weights, "fetch", lambda name: pytest.fail("the hub was asked"))
     for backbone in SHIPPED:
-        assert check_weights(config(backbone), SIZE) == []
+        assert check_weights(config(backbone), SIZE, "pyramid") == []
 
 
 def test_proxies_and_the_hubs_own_switch_are_respected(monkeypatch):
@@ -407,7 +407,7 @@ def package(tmp_path, monkeypatch) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("ask", [resolved, weights_identity, lambda model: check_weights(model, SIZE)])
+@pytest.mark.parametrize("ask", [resolved, weights_identity, lambda model: check_weights(model, SIZE, "pyramid")])
 def test_a_changed_or_missing_file_is_refused_with_its_hash(package, ask):
     file, model = package / "resnet_nano.safetensors", config("resnet_nano")
     expected = sha256_file(file)

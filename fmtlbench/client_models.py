@@ -5,15 +5,15 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from ..config import ModelConfig, RunConfig
-from ..configured_tasks import task_specs
-from ..errors import UsageError
-from ..exchange import Party
-from ..networks import network_of
-from ..seeds import seed_of
-from .backbones import Encoder
-from .net import DenseNet
-from .weights import starting_point
+from .config import ModelConfig, RunConfig
+from .configured_tasks import task_specs
+from .errors import UsageError
+from .exchange import Party
+from .models.backbones import Encoder
+from .models.net import DenseNet
+from .models.weights import starting_point
+from .networks import network_of
+from .seeds import seed_of
 
 
 def build_client_model(config: RunConfig, party: Party) -> DenseNet:

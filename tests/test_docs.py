@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 from tiny import TINY
 
 from fmtlbench.cli import build_parser
-from fmtlbench.resolving import parse_overrides, resolve
+from fmtlbench.cli._request import overrides_of
+from fmtlbench.resolving import resolve
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").glob("*.md"))]
@@ -28,6 +32,15 @@ def file_of_the_guide(name: str) -> str:
     return text
 
 
+def write_files_of_the_guide(folder: Path) -> None:
+    """Write every file that docs/add-your-own.md shows, under the name in its first line."""
+    for language in ("python", "yaml"):
+        for text in blocks("docs/add-your-own.md", language):
+            if name := re.match(r"# ([\w/.]+\.(?:py|yml))\n", text):
+                (folder / name[1]).parent.mkdir(exist_ok=True)
+                (folder / name[1]).write_text(text)
+
+
 def commands() -> list[str]:
     lines = [line for page in PAGES for block in blocks(page, "") for line in block.splitlines()]
     return [line.partition("#")[0].strip() for line in lines if line.startswith("fmtlbench ")]
@@ -36,13 +49,11 @@ def commands() -> list[str]:
 @pytest.mark.parametrize("command", commands())
 def test_commands_parse_and_name_things_that_exist(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name in ("half_way.py", "summed_maps.py"):
-        (tmp_path / name).write_text(file_of_the_guide(name))
+    write_files_of_the_guide(tmp_path)
     (tmp_path / "my_method.py").write_text(file_of_the_guide("half_way.py"))
-    (tmp_path / "my_scenario.yml").write_text(blocks("docs/add-your-own.md", "yaml")[0])
     args = build_parser().parse_args(shlex.split(command)[1:])
     if args.verb == "run":
-        resolve(args.algo, args.scenario, args.preset, args.seed, overrides=parse_overrides(args.assignments))
+        resolve(args.algo, args.scenario, args.preset, args.seed, overrides=overrides_of(args))
     elif args.verb in ("show", "list"):
         assert args.func(args) == 0
 
@@ -71,6 +82,65 @@ def test_the_network_of_the_guide_runs(tmp_path, tiny_run):
         narrow.summary["setting_text"]["architecture"] == wide.summary["setting_text"]["architecture"] == "summed_maps"
     )
     assert 0 < narrow.summary["bytes_up"] < wide.summary["bytes_up"]
+
+
+@pytest.mark.parametrize("scenario", ["blobs.yml", "shades.yml", "two_robots.yml"])
+def test_data_and_tasks_of_the_guide_run(scenario, tmp_path, monkeypatch):
+    from fmtlbench.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    write_files_of_the_guide(tmp_path)
+    make_robots(tmp_path / "robots")
+    small = [f"--set={key}={value}" for key, value in SMALL.items()]
+    brings = ["--dataset-file", "robots/dataset.yml"] if scenario == "two_robots.yml" else []
+    argv = ["run", "--algo", "fedavg", "--scenario", scenario, "--rounds", "1", "--no-energy", "--device", "cpu"]
+    assert main([*argv, *brings, *small]) == 0
+    [summary] = [json.loads(file.read_text()) for file in tmp_path.rglob("summary.json")]
+    tasks = {"blobs.yml": {"semseg", "depth"}, "shades.yml": {"shade", "depth"}, "two_robots.yml": {"semseg", "depth"}}
+    assert {score["task"] for score in summary["scores"]} == tasks[scenario]
+    assert all(score["value"] is not None for score in summary["scores"] if score["primary"])
+
+
+def test_the_metric_and_the_partition_of_the_guide_are_used(tmp_path, tiny_run):
+    write_files_of_the_guide(tmp_path)
+    scenario = tmp_path / "dark.yml"
+    text = (tmp_path / "blobs.yml").read_text() + "partition: {kind: by_brightness.py}\n"
+    scenario.write_text(text.replace("tasks: [semseg, depth]", "tasks: [depth]"))
+    result = run_small(scenario, tmp_path, **{"evaluation.metrics.depth": str(tmp_path / "worst_error.py")})
+    assert {score["metric"] for score in result.scores} == {"farErr"}
+    assert result.summary["setting_text"] and "by_brightness" in (result.folder / "config.yaml").read_text()
+
+
+SMALL = {"train.batch_size": 4, "data.train_samples.nyud": 8, "data.test_samples.nyud": 4, "data.size.nyud": "[32,32]"}
+
+
+def run_small(scenario, folder, **options):
+    import fmtlbench
+
+    return fmtlbench.run(
+        "local",
+        scenario,
+        rounds=1,
+        device="cpu",
+        energy=False,
+        out=folder / "runs",
+        **{"train.batch_size": 4},
+        **options,
+    )
+
+
+def make_robots(folder: Path) -> None:
+    """Make the images and labels of the guide's folder."""
+    rng = np.random.default_rng(0)
+    for split, count in (("train", 8), ("test", 3)):
+        ids = [f"{split}_{number}" for number in range(count)]
+        (folder / f"{split}.txt").write_text("\n".join(ids))
+        for name in ids:
+            for key in ("images", "semseg", "depth"):
+                (folder / key).mkdir(exist_ok=True)
+            Image.fromarray(rng.integers(255, size=(40, 50, 3), dtype=np.uint8)).save(folder / "images" / f"{name}.png")
+            Image.fromarray(rng.integers(3, size=(40, 50), dtype=np.uint8)).save(folder / "semseg" / f"{name}.png")
+            np.save(folder / "depth" / f"{name}.npy", rng.uniform(1, 5, (40, 50)).astype(np.float32))
 
 
 def test_the_listener_of_the_guide_runs(tmp_path, tiny_run):

@@ -67,7 +67,7 @@ class Positive(LabelKind):
         label = one_channel(array)
         if label.dtype.kind not in "f" or not np.isfinite(label).all() or label.min(initial=0) < 0:
             raise LabelError(
-                f"{label.dtype} from {label.min()} to {label.max()}, expected floating numbers of at least 0"
+                f"{label.dtype} from {label.min()} to {label.max()}, expected floating-point numbers of at least 0"
             )
         return label.astype(np.float32)
 

@@ -55,7 +55,7 @@ class ProbabilityMap(LabelKind):
         """Take pictures of 0 and 255 (of areas also soft ones, split at a half) and arrays of 0, 1 and 255."""
         array = one_channel(array)
         values = np.unique(array)
-        if picture and (np.isin(values, (0, 255)).all() or (not self.lines and values.max(initial=255) > 1)):
+        if picture and (np.isin(values, (0, 255)).all() or (not self.lines and values.max(initial=0) > 1)):
             return (array > 127).astype(np.uint8)
         if not picture and np.isin(values, (0, 1, IGNORE)).all():
             return array.astype(np.uint8)

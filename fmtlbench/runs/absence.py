@@ -97,8 +97,8 @@ def read_absence(file: Path) -> Absence:
         raise DamagedRun(file.parent, f"{file.name} is not there any more")
     if record["why"] not in (REFUSED, FAILED):
         raise DamagedRun(file.parent, f"{file.name}: why: expected {REFUSED} or {FAILED}, got {record['why']!r}")
-    values: Mapping[str, Any] = record
-    return Absence(**{field.name: values.get(field.name) for field in dataclasses.fields(Absence)})
+    values: dict[str, Any] = {field.name: record.get(field.name) for field in dataclasses.fields(Absence)}
+    return Absence(**values)
 
 
 def write_absence(file: Path, absence: Absence) -> None:

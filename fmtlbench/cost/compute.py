@@ -10,7 +10,7 @@ _counted: dict[tuple, dict[str, Any]] = {}  # counting takes longer than a tiny 
 
 
 def counts_of(client: Any) -> dict[str, Any]:
-    """{"parameters": by part, "flops": operations} of a client's network."""
+    """Return {"parameters": by part, "flops": operations} of a client's network."""
     return {"parameters": parameters(client.main.model), "flops": flops_of(client)}
 
 
@@ -28,7 +28,7 @@ def flops_of(client: Any) -> dict[str, Any]:
 
 
 def _of(client: Any, size: tuple[int, int]) -> dict[str, Any]:
-    """Per image. `train` is forward and backward for all tasks, as the run trains: all at once, or one by one (TC)."""
+    """Count per image; `train` is forward and backward for all tasks, at once or one by one as the run trains (TC)."""
     model, tasks = client.main.model, client.party.tasks
     counted = {"size": list(size), "forward": flops(model, size, tasks)}
     if client.config.model.one_decoder and len(tasks) > 1:

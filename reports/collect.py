@@ -32,10 +32,32 @@ if TYPE_CHECKING:
 __all__ = ["COLUMNS", "Collection", "DamagedRun", "RunRecord", "collect", "find_runs"]
 
 COLUMNS = (
-    "run", "algorithm", "label", "scenario", "scenario_version", "preset", "data", "data_key", "setting", "rounds",
-    "seed", "device", "config_hash", "version", "client", "group", "dataset", "split", "task", "metric", "value",
-    "unit", "higher_is_better", "primary", "trivial",
-)  # fmt: skip
+    "run",
+    "algorithm",
+    "label",
+    "scenario",
+    "scenario_version",
+    "preset",
+    "data",
+    "data_key",
+    "setting",
+    "rounds",
+    "seed",
+    "device",
+    "config_hash",
+    "version",
+    "client",
+    "group",
+    "dataset",
+    "split",
+    "task",
+    "metric",
+    "value",
+    "unit",
+    "higher_is_better",
+    "primary",
+    "trivial",
+)
 _OF_RUN = COLUMNS[:14]
 _OF_SCORE = ("client", "dataset", "split", "task", "metric", "primary", "value")  # what every score has
 
@@ -52,7 +74,7 @@ class Collection:
     axes: tuple[str, ...] = ()  # what rows of one table differ in beside the method
 
     def of_setting(self, start: str) -> Collection:
-        """The runs of one setting, given as tables print it: the beginning of its hash."""
+        """Return the runs of one setting, given as tables print it: the beginning of its hash."""
         runs = [run for run in self.runs if run.setting.startswith(start)]
         settings = sorted({run.setting for run in runs or self.runs})
         if len(settings) != 1 or not runs:
@@ -91,7 +113,7 @@ def collect(paths: Iterable[str | Path] = ("runs",), reading: Iterable[str] = ()
 
 @contextmanager
 def _no_garbage() -> Iterator[None]:
-    """Thousands of parsed summaries stay alive: looking through them for garbage costs as much as parsing them."""
+    """Switch garbage collection off: looking through thousands of parsed summaries costs as much as parsing them."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -144,7 +166,7 @@ def _collect(paths: Iterable[str | Path], reading: tuple[str, ...]) -> Collectio
 
 
 def _absent(files: Iterable[Path], problems: list[str]) -> dict[Path, Absence]:
-    """The folder that a run would have had, or a name like it → why there is none."""
+    """Return why there is no run, by the folder that it would have had, or a name like it."""
     found = {}
     for file in files:
         folder = absent_folder(file)
@@ -160,7 +182,7 @@ def _short_hash(value: Any) -> str:
 
 
 def _data_key(summary: dict[str, Any]) -> str:
-    """Which data exactly: a short hash of their fingerprints; "" where the summary names none."""
+    """Return a short hash of the data's fingerprints; "" where the summary names none."""
     fingerprints = summary.get("data_fingerprints")
     return _key_of(tuple((name, str(fingerprints[name])) for name in sorted(fingerprints))) if fingerprints else ""
 
@@ -171,7 +193,7 @@ def _key_of(fingerprints: tuple[tuple[str, str], ...]) -> str:
 
 
 def _version(run: RunRecord) -> str | None:
-    """Older summaries leave the versions to the manifest."""
+    """Return the version of fmtlbench that made a run; older summaries leave it to the manifest."""
     versions = run.summary.get("versions")
     if versions is None:
         sessions = run.manifest.get("sessions") or [{}]
@@ -180,20 +202,20 @@ def _version(run: RunRecord) -> str | None:
 
 
 def _older_setting(run: RunRecord) -> str:
-    """For summaries without `setting`: what its config says, and what must agree where that is lost."""
+    """Return a setting for summaries without one: what the config says, and what must agree where that is lost."""
     agree = {**run.values.values, "data_fingerprints": run.summary.get("data_fingerprints")}
     return "older-" + _short_hash(agree)
 
 
 def _together(run: RunRecord) -> tuple:
-    """What all runs of a table have in common."""
+    """Return what all runs of a table have in common."""
     s = run.summary
     rounds = f"{s['rounds']:09}"  # so that text sorts as numbers do
     return (s["scenario"], s.get("scenario_version"), s["preset"], s["data"], rounds, run.data_key, run.setting)
 
 
 def _tell_apart(runs: list[RunRecord]) -> None:
-    """Two methods with one label, or two versions of a user's file: the label says which is which."""
+    """Add to labels what tells two methods of one label, or two versions of a user's file, apart."""
     methods: dict[str, set[str]] = {}
     places: dict[tuple, set[str | None]] = {}
     for run in runs:
@@ -221,9 +243,21 @@ def _frame(runs: list[RunRecord]) -> pd.DataFrame:
     for run in runs:
         s, scores = run.summary, run.summary["scores"]
         values = (
-            run.name, s["algorithm"], run.label, s["scenario"], s.get("scenario_version"), s["preset"], s["data"],
-            run.data_key, run.setting, s["rounds"], s["seed"], s.get("device"), s.get("config_hash"), run.version,
-        )  # fmt: skip
+            run.name,
+            s["algorithm"],
+            run.label,
+            s["scenario"],
+            s.get("scenario_version"),
+            s["preset"],
+            s["data"],
+            run.data_key,
+            run.setting,
+            s["rounds"],
+            s["seed"],
+            s.get("device"),
+            s.get("config_hash"),
+            run.version,
+        )
         for name, value in zip(_OF_RUN, values):
             of_run[name].append(value)
         counts.append(len(scores))

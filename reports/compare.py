@@ -89,9 +89,13 @@ def published_runs(collection: Collection, name: str, installed: Installed) -> t
 
 
 def _table(
-    published: Published, rows: list[dict[str, str]], unlike: list[str], runs: list[RunRecord],
-    absent: Mapping[str, Absence], delta: Delta,
-) -> Table:  # fmt: skip
+    published: Published,
+    rows: list[dict[str, str]],
+    unlike: list[str],
+    runs: list[RunRecord],
+    absent: Mapping[str, Absence],
+    delta: Delta,
+) -> Table:
     measured = _measured(published, runs)
     columns = [_column(published, c, m, bool(unlike)) for c, m in published.scores.items()]
     deltas = list(published.deltas)
@@ -135,7 +139,7 @@ def _label_there(published: Published, label: str, summary: Mapping[str, Any], i
 
 
 def rows_for(published: Published, run: RunRecord) -> tuple[list[dict[str, str]], list[str]]:
-    """(the rows about the run's scenario, network and parameters, what is not the same); no rows: why."""
+    """Return the rows about the run's scenario, network and parameters, and what is not the same; no rows: why."""
     rows = [row for row in published.rows if published.scenario(row) == run.summary["scenario"]]
     unlike = []
     for key in published.model(rows[0]):  # architecture, backbone
@@ -165,7 +169,7 @@ def rows_for(published: Published, run: RunRecord) -> tuple[list[dict[str, str]]
 
 
 def backbone_family(name: str) -> str:
-    """`swin_nano` and `swin_tiny` are of one family."""
+    """Return the family of a backbone: that of `swin_nano` and `swin_tiny` is `swin`."""
     return re.match(r"[a-z]*", name)[0]
 
 
@@ -214,7 +218,7 @@ Measured = dict[str, dict[int, dict[str, dict[Score, float]]]]  # label → seed
 
 
 def _measured(published: Published, runs: Iterable[RunRecord]) -> Measured:
-    """What the runs scored in the paper's columns and scale."""
+    """Return what the runs scored in the paper's columns and scale."""
     found: Measured = {}
     for run in runs:
         found.setdefault(run.label, {})[run.summary["seed"]] = _in_columns(published, run)
@@ -234,7 +238,7 @@ def _in_columns(published: Published, run: RunRecord) -> dict[str, dict[Score, f
 
 
 def _scores(published: Published, seeds: dict[int, dict[str, dict[Score, float]]]) -> list[Cell]:
-    """The cells of the paper's columns: means over the clients that hold one, and over seeds."""
+    """Return the cells of the paper's columns: means over the clients that hold one, and over seeds."""
     cells = []
     for column in published.scores:
         means = [Delta().units(of_seed[column]) for of_seed in seeds.values()]
@@ -246,7 +250,7 @@ def _scores(published: Published, seeds: dict[int, dict[str, dict[Score, float]]
 def _gains(
     published: Published, rows: list[dict[str, str]], measured: Measured, runs: Sequence[RunRecord], delta: Delta
 ) -> tuple[dict[tuple[str, str], Cell], list[str]]:
-    """(split, label) → measured Δm over the paper's columns, marked where it differs; and what the marks mean."""
+    """Return the measured Δm over the paper's columns by (split, label), marked if it differs, and what marks mean."""
     found, notes = {}, []
     for split in published.deltas.values():
         gains, references = {}, set()
@@ -264,7 +268,7 @@ def _gains(
 def _gain(
     published: Published, row: dict, label: str, split: str, measured: Measured, runs: Sequence[RunRecord], delta: Delta
 ) -> tuple[Gain, str | None]:
-    """Measured Δm of a row against the named reference or the run that stands for the paper's, and that one's label."""
+    """Return a row's Δm against the named reference, or the run that stands for the paper's, and that one's label."""
     columns = [column for column, m in published.scores.items() if m.split == split]
     up = {m.key[1:]: m.higher_is_better for m in published.scores.values()}
 

@@ -40,7 +40,7 @@ def cost_tables(
     convention: str = "ours",
     delta: Delta | None = None,
 ) -> list[Table]:
-    """One table per setting, a row per method, means over seeds; `delta` says which Δm the targets are of.
+    """Make a table per setting, a row per method, means over seeds; `delta` says which Δm the targets are of.
 
     Raises:
         UsageError: A scenario or split no run has, a target that is no number, or an unknown convention.
@@ -77,9 +77,13 @@ def _table(gains: Gains, heads: tuple[str, ...], targets: Sequence[float], way: 
     rows = [_row(method, members, gains, bases, targets, way) for method, members in methods.items()]
     return Table(
         f"cost-{table_name(runs, gains.split)}" + f"-{way.name}" * (way is not OURS),
-        f"{listed({run.summary['scenario'] for run in runs})}: {way.title}", describe(list(runs)), heads,
-        _columns(targets, rows, way), tuple(rows), tuple(_notes(gains, bases, targets, len(heads) > 1, way)),
-    )  # fmt: skip
+        f"{listed({run.summary['scenario'] for run in runs})}: {way.title}",
+        describe(list(runs)),
+        heads,
+        _columns(targets, rows, way),
+        tuple(rows),
+        tuple(_notes(gains, bases, targets, len(heads) > 1, way)),
+    )
 
 
 def _row(
@@ -93,7 +97,7 @@ def _row(
 
 
 def _arrival_cells(runs: Sequence[RunRecord], seeds: Sequence[Arrival], way: Convention) -> list[Cell]:
-    """The rounds' cell says what became of a target; the others are missing where nothing is known."""
+    """Make the cells of a target: that of the rounds says what became of it, others may be missing."""
     there = [(run, a.spent) for run, a in zip(runs, seeds) if a.spent is not None]
     if not there:
         return [Cell(word=seeds[0].why), *[Cell()] * (len(way.until) - 1)]
@@ -135,7 +139,7 @@ def _seconds_per_round(run: RunRecord) -> float | None:
 
 
 def training_seconds(run: RunRecord) -> float | None:
-    """Seconds per round without evaluation and checkpoints; None where a round has no record."""
+    """Return the seconds per round without evaluation and checkpoints; None where a round has no record."""
     rows = run.timing()
     if len(rows) != run.summary["rounds"]:
         return None
@@ -229,7 +233,7 @@ def _columns(targets: Sequence[float], rows: Sequence[Row], way: Convention) -> 
 
 
 def _digits(rows: Sequence[Row], index: int) -> int:
-    """Three digits for the smallest number of a column: a kWh may be a day's or a second's."""
+    """Return the decimals that show three digits of a column's smallest number: a kWh may be a day's or a second's."""
     values = [abs(row.cells[index].value) for row in rows if row.cells[index].value]
     return min(8, max(0, 2 - math.floor(math.log10(min(values))))) if values else 2
 
@@ -250,7 +254,7 @@ def _notes(gains: Gains, bases: Bases, targets: Sequence[float], rows_differ: bo
 
 
 def _energy_note(runs: Sequence[RunRecord], way: Convention) -> str:
-    """Where the energy figures come from; several sources in one table are several sentences."""
+    """Say where the energy figures come from; several sources in one table are several sentences."""
     found: dict[str, int] = {}
     for run in runs:
         energy = run.cost.get("energy") or {}
@@ -269,16 +273,26 @@ def _energy_note(runs: Sequence[RunRecord], way: Convention) -> str:
 
 
 def as_json(tables: Sequence[Table], convention: str = "ours") -> list[dict[str, Any]]:
-    """Everything the tables say, for programs."""
+    """Return everything the tables say, for programs."""
     made = []
     for table in tables:
         rows = [
-            {**dict(zip(map(str.lower, table.heads), row.labels)),
-             **{c.key: _cell(cell) for c, cell in zip(table.columns, row.cells)}}
+            {
+                **dict(zip(map(str.lower, table.heads), row.labels)),
+                **{c.key: _cell(cell) for c, cell in zip(table.columns, row.cells)},
+            }
             for row in table.rows
-        ]  # fmt: skip
-        made.append({"table": table.name, "title": table.title, "caption": table.caption, "convention": convention,
-                     "rows": rows, "notes": list(table.notes)})  # fmt: skip
+        ]
+        made.append(
+            {
+                "table": table.name,
+                "title": table.title,
+                "caption": table.caption,
+                "convention": convention,
+                "rows": rows,
+                "notes": list(table.notes),
+            }
+        )
     return made
 
 

@@ -89,7 +89,7 @@ class Delta:
         return delta_m(ours, theirs, directions, weights)
 
     def by_client(self, ours: Scores, theirs: Scores, up: Mapping[tuple[str, str], bool]) -> dict[str, float]:
-        """Δm in percent of every client over its own tasks, against the same client of the reference.
+        """Return Δm in percent of every client over its own tasks, against the same client of the reference.
 
         Raises:
             MetricError: A score that is missing, or a reference of zero.
@@ -111,7 +111,7 @@ class Delta:
 
 
 def parse_task_weights(text: str) -> dict[str, float]:
-    """`semseg=2,depth=0.5` → weights by task.
+    """Return the weights by task that `semseg=2,depth=0.5` stands for.
 
     Raises:
         UsageError: No such task, or a weight that is not a number of at least 0.
@@ -222,7 +222,7 @@ class Bases:
 
     @property
     def title(self) -> str:
-        """What the runs are compared with, in words."""
+        """Return what the runs are compared with, in words."""
         if self.rule.reference is not None:
             return self.rule.reference.title
         return f"the {self.rule.baseline} run of the same setting and seed"

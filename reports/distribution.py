@@ -55,13 +55,13 @@ def distribution(name: str, clients: Sequence[Mapping[str, Any]], titles: Mappin
 
 
 def _rows(clients: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """(dataset, task), dataset by dataset, in the order in which the clients bring them."""
+    """Return (dataset, task), dataset by dataset, in the order in which the clients bring them."""
     seen = dict.fromkeys((client["dataset"], task) for client in clients for task in client["tasks"])
     return [row for dataset in dict.fromkeys(d for d, _ in seen) for row in seen if row[0] == dataset]
 
 
 def _number(axes: Axes, place: tuple[int, int], images: int, size: float, column: float, colour: str) -> None:
-    """In the dot, else beside it, else below it; `size` and `column` in points."""
+    """Write a number in the dot, else beside it, else below it; `size` and `column` in points."""
     length = DIGIT * len(str(images))
     look = {"fontsize": FONT, "zorder": 3, "textcoords": "offset points"}
     if size >= length + 2:
@@ -98,12 +98,19 @@ def _frame(axes: Axes, rows: list[tuple[str, str]], clients: int, titles: Mappin
         if text_width([title], FONT) > ROW * count:  # longer than its rows: it would run into its neighbour
             title = title.replace("-", "-\n", 1)
         axes.annotate(
-            title, (0, start + (count - 1) / 2), (-46, 0), xycoords=axes.get_yaxis_transform(),
-            textcoords="offset points", rotation=90, ha="center", va="center", fontsize=FONT,
-        )  # fmt: skip
+            title,
+            (0, start + (count - 1) / 2),
+            (-46, 0),
+            xycoords=axes.get_yaxis_transform(),
+            textcoords="offset points",
+            rotation=90,
+            ha="center",
+            va="center",
+            fontsize=FONT,
+        )
         start += count
 
 
 def _dark(colour: str) -> tuple[float, ...]:
-    """The colour, dark enough to be read as text on white."""
+    """Return the colour, dark enough to be read as text on white."""
     return tuple(0.72 * part for part in to_rgb(colour))

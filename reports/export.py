@@ -19,13 +19,13 @@ def as_csv(frame: pd.DataFrame) -> str:
 
 
 def as_json(frame: pd.DataFrame) -> str:
-    """A list of records; numbers keep every digit, which pandas' own writer cuts to ten."""
+    """Return a list of records as JSON; numbers keep every digit, which pandas' own writer cuts to ten."""
     plain = frame.astype(object).where(frame.notna(), None)
     return json.dumps(plain.to_dict("records"), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def write_parquet(frame: pd.DataFrame, path: Path) -> None:
-    """Raises FmtlbenchError where pyarrow is not installed."""
+    """Write the frame as Parquet; FmtlbenchError where pyarrow is not installed."""
     if importlib.util.find_spec("pyarrow") is None:
         raise FmtlbenchError('Parquet needs pyarrow: pip install "fmtlbench[parquet]"')
     write_output(path, lambda temporary: frame.to_parquet(temporary, index=False, engine="pyarrow"))

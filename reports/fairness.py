@@ -26,7 +26,7 @@ class Fairness(NamedTuple):
 
     @staticmethod
     def words(base: str) -> str:
-        """What the three mean, for the notes of a table."""
+        """Say what the three mean, for the notes of a table."""
         return (
             "worst client: the lowest Δm of a client, which is the mean relative change over its own tasks against the "
             f"same client of {base}, mean over seeds; bottom 10 %: the mean of the lowest tenth of clients, at least "
@@ -35,10 +35,13 @@ class Fairness(NamedTuple):
 
 
 def fairness(
-    method: Mapping[int, Scores], base: Mapping[int, Scores], up: Mapping[tuple[str, str], bool], title: str,
+    method: Mapping[int, Scores],
+    base: Mapping[int, Scores],
+    up: Mapping[tuple[str, str], bool],
+    title: str,
     delta: Delta,
-) -> Fairness:  # fmt: skip
-    """The Δm of a method's clients, each against the same client of the base called `title`, seed by seed.
+) -> Fairness:
+    """Return the Δm of a method's clients, each against the same client of the base called `title`, seed by seed.
 
     Clients that the base does not have, or has with other tasks, leave nothing to compare: the cells say so.
     """

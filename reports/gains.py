@@ -53,11 +53,11 @@ class Gains:
 
     @property
     def methods(self) -> list[Method]:
-        """Those with scores, in the papers' order."""
+        """Return those with scores, in the papers' order."""
         return sorted(self.scores, key=zoo_order)
 
     def _find_bases(self) -> dict[Method, Base]:
-        """What each row is compared with: the named reference, or the baseline among the rows of its own setting."""
+        """Find what each row is compared with: the named reference, or the baseline among rows of its setting."""
         reference = self.delta.reference
         if reference is not None:
             names = {run.name for run in reference.runs.values()}
@@ -96,7 +96,7 @@ class Gains:
 
 
 def _scores(runs: Sequence[RunRecord], split: str) -> tuple[dict[Method, dict[int, dict[Score, float]]], dict]:
-    """Method → seed → score → value, every score of its scenario in every seed; and directions by (task, metric)."""
+    """Return method → seed → score → value, all scores of its scenario in every seed; directions by (task, metric)."""
     scores: dict[Method, dict[int, dict[Score, float]]] = {}
     up: dict[tuple[str, str], bool] = {}
     everything: dict[str, dict[Score, float]] = {}  # by scenario

@@ -49,7 +49,7 @@ def mean_interval(values: Sequence[float], level: float = LEVEL) -> tuple[float,
 
 
 def std_interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, float] | None:
-    """Interval of the standard deviation (n − 1) of normal values, by χ²; None for fewer than two values."""
+    """Return the interval of the standard deviation (n − 1) of normal values, by χ²; None for fewer than two."""
     from scipy.special import chdtri  # of the upper tail
 
     values = np.asarray(values, float)

@@ -11,9 +11,22 @@ from ..words import dataset_title
 
 # The order of the papers' tables; methods that are not in it follow in alphabetical order.
 ZOO = (
-    "local", "single_task_fl", "fedavg", "fedprox", "fedper", "fedrep", "fedbabu", "fedsta", "ditto", "fedamp",
-    "pcgrad", "cagrad", "fedmtl", "matfl", "fedhca2",
-)  # fmt: skip
+    "local",
+    "single_task_fl",
+    "fedavg",
+    "fedprox",
+    "fedper",
+    "fedrep",
+    "fedbabu",
+    "fedsta",
+    "ditto",
+    "fedamp",
+    "pcgrad",
+    "cagrad",
+    "fedmtl",
+    "matfl",
+    "fedhca2",
+)
 ENCODER_ONLY = ("shared", "encoder")  # FMTL-Bench adds -E to the names of these variants
 
 
@@ -85,7 +98,7 @@ def _text(value: Any) -> str:
 
 
 def client_groups(clients: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Client id → group: clients of one dataset, one set of tasks and the same labels are alike and share a name."""
+    """Return each client's group: clients of one dataset, one set of tasks and the same labels share a name."""
     alike: dict[tuple[str, frozenset[str], frozenset], list[str]] = {}
     for client in clients:
         labels = frozenset((client.get("relabel") or {}).items())

@@ -37,7 +37,7 @@ def leaderboards(
     spread: str = "seeds",
     fair: bool = False,
 ) -> list[Table]:
-    """The tables of all settings, in the order of scenario, preset and rounds.
+    """Make the tables of all settings, in the order of scenario, preset and rounds.
 
     Args:
         collection: What `collect` returned, or `merge_settings` for rows of several settings in a table.
@@ -70,12 +70,12 @@ class Board(Gains):
 
     @property
     def name(self) -> str:
-        """Its name for files and labels."""
+        """Return the table's name for files and labels."""
         return table_name(self.runs, self.split)
 
     @property
     def title(self) -> str:
-        """Its scenarios and split."""
+        """Return the table's scenarios and split."""
         return f"{table_scenarios(self.runs)}, {self.split} test split"
 
 
@@ -139,7 +139,7 @@ def _fairness(board: Board, method: Method) -> Fairness:
 
 
 def _cell(seeds: Mapping[int, Scores], members: Sequence[Score], spread: str) -> Cell:
-    """A column's mean over the clients that hold it and over seeds; ± over one of the two."""
+    """Return a column's mean over the clients that hold it and over seeds; ± over one of the two."""
     there = [at for at in members if any(at in of_seed for of_seed in seeds.values())]
     if not there:
         return Cell()
@@ -151,7 +151,7 @@ def _cell(seeds: Mapping[int, Scores], members: Sequence[Score], spread: str) ->
 
 
 def _absent_row(labels: tuple[str, ...], absences: list[Absence], width: int) -> Row:
-    """A method without any finished run: a word in every cell, and the reason below the table."""
+    """Make the row of a method without any finished run: a word in every cell, the reason below the table."""
     refused = [absence.reason for absence in absences if absence.why == REFUSED]
     cell = Cell(word=NULL if refused else "failed")
     note = f"refused: {refused[0]}" if refused else f"failed: {_failures(absences)}"
@@ -159,7 +159,7 @@ def _absent_row(labels: tuple[str, ...], absences: list[Absence], width: int) ->
 
 
 def _failures(absences: list[Absence]) -> str:
-    """Each reason once, with the seeds it is about."""
+    """Name each reason once, with the seeds it is about."""
     seeds: dict[str, list[int]] = {}
     for absence in absences:
         seeds.setdefault(absence.reason, []).append(absence.seed)
@@ -167,7 +167,7 @@ def _failures(absences: list[Absence]) -> str:
 
 
 def _columns(part: pd.DataFrame, runs: list[RunRecord]) -> tuple[dict[str, list[Score]], list[Column]]:
-    """(a column's key → the scores it averages, the columns): one per dataset and task, in the papers' order."""
+    """Return the scores that each column averages, and the columns: one per dataset and task, in the papers' order."""
     found: dict[tuple, dict[str, None]] = {}
     facts: dict[tuple, tuple] = {}
     fields = ("dataset", "task", "metric", "unit", "higher_is_better", "client")
@@ -213,7 +213,7 @@ def _columns(part: pd.DataFrame, runs: list[RunRecord]) -> tuple[dict[str, list[
 
 
 def _missing(scores: dict[Method, dict], absent: dict[Method, list[Absence]]) -> list[str]:
-    """Which seeds a method lacks, and why."""
+    """Say which seeds a method lacks, and why."""
     notes = []
     everyone = sorted({seed for seeds in scores.values() for seed in seeds})
     for method, seeds in scores.items():
@@ -228,7 +228,7 @@ def _missing(scores: dict[Method, dict], absent: dict[Method, list[Absence]]) ->
 
 
 def _check_sort(sort: str, tables: Sequence[Table]) -> None:
-    """A column that no table has is a mistake; one that only some have sorts those."""
+    """Refuse a column that no table has; one that only some have sorts those."""
     keys = dict.fromkeys(column.key for table in tables for column in table.columns)
     if sort not in (*SORTS, *keys):
         raise unknown("column to sort by", sort, [*SORTS, *keys])

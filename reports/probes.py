@@ -113,7 +113,7 @@ def judge(answers: Answers, expectation: Expectation, candidate: Candidate, conf
 
 
 def measure(answers: Answers, expectation: Expectation, label: str) -> dict[int, float]:
-    """What the expectation is about, for every seed that has all the runs it needs."""
+    """Return what the expectation is about, for every seed that has all the runs it needs."""
     probe = answers.scenario.probe
     if expectation.measure == "groups":
         planted = planted_groups(answers.scenario)
@@ -129,7 +129,7 @@ def measure(answers: Answers, expectation: Expectation, label: str) -> dict[int,
 
 
 def _gains(answers: Answers, expectation: Expectation, label: str, value: float | None) -> dict[int, float]:
-    """Seed → the method's gain over local, as the expectation takes it over clients."""
+    """Return the method's gain over local by seed, as the expectation takes it over clients."""
     base = answers.runs.get((LOCAL, value), {})
     gains = {}
     for seed, run in answers.runs.get((label, value), {}).items():
@@ -141,18 +141,18 @@ def _gains(answers: Answers, expectation: Expectation, label: str, value: float 
 
 
 def client_gains(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, float]:
-    """Client → Δm in percent over its tasks, against the same client of another run, on the global test images."""
+    """Return each client's Δm in percent over its tasks against the same client of another run, on global images."""
     scores, up = primary_scores(ours["scores"], "global")
     return Delta().by_client(scores, primary_scores(theirs["scores"], "global")[0], up)
 
 
 def planted_groups(scenario: Scenario) -> dict[str, tuple]:
-    """Client → its world: clients with the same labels are one."""
+    """Return each client's world: clients with the same labels are one."""
     return {spec.id: tuple(sorted(spec.relabel.items())) for spec in scenario.parties()}
 
 
 def groups_found(rows: Sequence[Mapping[str, Any]], planted: Mapping[str, Any]) -> float | None:
-    """The adjusted Rand index of what a method reports as `groups`, mean over the second half of the rounds.
+    """Return the adjusted Rand index of the `groups` that a method reports, mean over the second half of the rounds.
 
     Reported are groups' names by client, or the clients that each one follows: then those with the same list are a
     group. None where nothing is reported.
@@ -168,7 +168,7 @@ def groups_found(rows: Sequence[Mapping[str, Any]], planted: Mapping[str, Any]) 
 
 
 def adjusted_rand_index(one: Sequence[Any], other: Sequence[Any]) -> float:
-    """How far two groupings of the same things agree: 1 if they are the same, 0 as by chance.
+    """Return how far two groupings of the same things agree: 1 if they are the same, 0 as by chance.
 
     Of pairs in the same group of both, less what is expected of groups of these sizes, as a part of the most there
     could be.
@@ -225,9 +225,14 @@ def probe_tables(question: Question, caption: str) -> list[Table]:
         "probes", "Probes: the answer is known", caption, ("Method",), tuple(columns), rows(_word), (*notes, rule)
     )
     numbers = Table(
-        "probe-differences", "Probes: the differences", caption, ("Method",), tuple(columns), rows(_number),
+        "probe-differences",
+        "Probes: the differences",
+        caption,
+        ("Method",),
+        tuple(columns),
+        rows(_number),
         (f"mean over seeds, [low, high]: {sides} on each side; {unit}",),
-    )  # fmt: skip
+    )
     return [words, numbers]
 
 
@@ -253,10 +258,18 @@ def as_json(question: Question) -> list[dict[str, Any]]:
                 if (verdict := judge(answers, expectation, candidate, confidence)) is None:
                     continue
                 records.append(
-                    {"probe": answers.scenario.name, "expectation": i + 1, "question": probe.question,
-                     "expected": expectation.words(titles, probe.family), "method": candidate.label,
-                     "verdict": None if verdict.word == ABSENT else verdict.word, "mean": verdict.mean,
-                     "interval": verdict.interval, "confidence": confidence,
-                     "by_seed": {str(seed): value for seed, value in verdict.values.items()}, "note": verdict.note}
-                )  # fmt: skip
+                    {
+                        "probe": answers.scenario.name,
+                        "expectation": i + 1,
+                        "question": probe.question,
+                        "expected": expectation.words(titles, probe.family),
+                        "method": candidate.label,
+                        "verdict": None if verdict.word == ABSENT else verdict.word,
+                        "mean": verdict.mean,
+                        "interval": verdict.interval,
+                        "confidence": confidence,
+                        "by_seed": {str(seed): value for seed, value in verdict.values.items()},
+                        "note": verdict.note,
+                    }
+                )
     return records

@@ -59,7 +59,7 @@ class Published:
 
     @property
     def setting(self) -> dict[str, Any]:
-        """Preset, data and rounds of the paper, in our names."""
+        """Return preset, data and rounds of the paper, in our names."""
         return self.index["settings"][self.entry["paper"].removesuffix("_supp")]
 
     @property
@@ -79,7 +79,7 @@ class Published:
         return named if isinstance(named, str) else named[row[named["by"]]]
 
     def label(self, row: Mapping[str, str]) -> str:
-        """The method of a row as our runs are labelled."""
+        """Return the method of a row as our runs are labelled."""
         for special in self.entry.get("row_labels", ()):
             if _fits(row, special["rows"]):
                 return special["label"]
@@ -88,7 +88,7 @@ class Published:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The entry's own, and for every label that the paper does not print: of which rows, and why."""
+        """Return the entry's own notes, and for every label that the paper does not print: of which rows, and why."""
         notes = list(self.entry.get("notes", ()))
         for special in self.entry.get("row_labels", ()):
             names = ", ".join(self.row_name(row) for row in self.rows if _fits(row, special["rows"]))
@@ -96,7 +96,7 @@ class Published:
         return tuple(notes)
 
     def model(self, row: Mapping[str, str]) -> dict[str, str]:
-        """What the row says about the network, by the names of a summary's `setting_text`."""
+        """Return what the row says about the network, by the names of a summary's `setting_text`."""
         said: dict[str, str] = dict(self.index["networks"].get(self.entry["paper"].removesuffix("_supp"), {}))
         for head, meanings in self.entry.get("model", {}).items():
             said |= meanings[row[head]]
@@ -104,7 +104,7 @@ class Published:
 
     @cached_property
     def scores(self) -> dict[str, Meaning]:
-        """The columns that hold scores, in the file's order."""
+        """Return the columns that hold scores, in the file's order."""
         directions, known = self.index["directions"], self.index["columns"]
         found = {}
         for column in self.rows[0]:
@@ -119,7 +119,7 @@ class Published:
         return " ".join(row[head] for head in self.heads)
 
     def reference(self, row: Mapping[str, str]) -> tuple[Mapping[str, str] | None, str]:
-        """The row Δ is against and how it is known; (None, why) where the paper at hand does not print it."""
+        """Return the row Δ is against and how it is known; (None, why) where the paper at hand does not print it."""
         entry = self.entry.get("reference")
         if entry is None:
             return None, "the reference of its Δ (local MD ResNet-18 of IID-1) and the scores are not printed"
@@ -142,13 +142,13 @@ def _index() -> dict[str, Any]:
 
 
 def published_names() -> list[str]:
-    """All tables, in the order of the papers."""
+    """List all tables, in the order of the papers."""
     return list(_index()["tables"])
 
 
 @cache
 def load_published(name: str) -> Published:
-    """One table; an unknown name raises with the nearest ones."""
+    """Load one table; an unknown name raises with the nearest ones."""
     tables = _index()["tables"]
     if name not in tables:
         raise unknown("published table", name, tables)
@@ -156,7 +156,7 @@ def load_published(name: str) -> Published:
 
 
 def number(text: str) -> float | None:
-    """A printed number; None for an empty cell or a word."""
+    """Read a printed number; None for an empty cell or a word."""
     try:
         return float(text)
     except ValueError:
@@ -167,7 +167,7 @@ def number(text: str) -> float | None:
 
 
 def as_table(published: Published) -> Table:
-    """The table as the paper prints it, with best and second marked by us, in each block of its own."""
+    """Return the table as the paper prints it, with best and second marked by us, in each block of its own."""
     names = [c for c in published.rows[0] if c not in published.heads and not c.endswith("_std")]
     rows = []
     for row in published.rows:
@@ -179,9 +179,14 @@ def as_table(published: Published) -> Table:
         f"{s['data']} data, {s['rounds']} rounds · as printed"
     )
     table = Table(
-        published.name, published.title, caption, tuple(head.capitalize() for head in published.heads),
-        tuple(_column(published, name) for name in names), tuple(rows), published.notes,
-    )  # fmt: skip
+        published.name,
+        published.title,
+        caption,
+        tuple(head.capitalize() for head in published.heads),
+        tuple(_column(published, name) for name in names),
+        tuple(rows),
+        published.notes,
+    )
     return table.marked(published.entry.get("blocks", 0))
 
 
@@ -225,7 +230,7 @@ class Check:
 
 
 def audit(names: Iterable[str] | None = None) -> list[Check]:
-    """Every printed Δ of the named tables, or of all, recomputed from the table's own cells."""
+    """Recompute every printed Δ of the named tables, or of all, from the table's own cells."""
     checks = []
     for published in map(load_published, names or published_names()):
         if not published.deltas:
@@ -250,7 +255,7 @@ def _check(published: Published, row: dict[str, str], column: str, split: str) -
 
 
 def audit_table(checks: list[Check]) -> Table:
-    """The rows whose Δ does not follow; the rest is counted in the notes."""
+    """Make a table of the rows whose Δ does not follow; the rest is counted in the notes."""
     wrong = [check for check in checks if not check.follows]
     done = [check for check in checks if check.recomputed is not None]
     rows = []
@@ -275,5 +280,12 @@ def audit_table(checks: list[Check]) -> Table:
         f"{len(done)} printed Δ recomputed from the cells beside them: {len(done) - len(wrong)} follow within "
         f"{TOLERANCE}, {len(wrong)} do not"
     )
-    return Table("audit", "Published Δ that do not follow from their own table", caption, ("Table", "Row", "Column"),
-                 columns, tuple(rows), tuple(notes))  # fmt: skip
+    return Table(
+        "audit",
+        "Published Δ that do not follow from their own table",
+        caption,
+        ("Table", "Row", "Column"),
+        columns,
+        tuple(rows),
+        tuple(notes),
+    )

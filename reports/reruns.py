@@ -24,7 +24,7 @@ class Rerun:
 
 
 def set_reruns_aside(collection: Collection) -> tuple[Collection, list[Rerun], list[str]]:
-    """(the collection with each run once, its reruns, notes on folders that are mere copies).
+    """Return the collection with each run once, its reruns, and notes on folders that are mere copies.
 
     Reruns differ from a run in `INCIDENTAL` values of the config only, or in nothing of it but the folder. The run is
     the one made under the circumstances (these values, machine, versions, threads, kernels) that most runs were made
@@ -52,7 +52,7 @@ def set_reruns_aside(collection: Collection) -> tuple[Collection, list[Rerun], l
 
 
 def _repeated(runs: Sequence[RunRecord]) -> list[list[RunRecord]]:
-    """Runs of equal configs apart from what is incidental; only of likely ones is the config read."""
+    """Find runs of equal configs apart from what is incidental; only of likely ones is the config read."""
     likely: dict[tuple, list[RunRecord]] = {}
     for run in runs:
         s = run.summary
@@ -66,14 +66,14 @@ def _repeated(runs: Sequence[RunRecord]) -> list[list[RunRecord]]:
 
 
 def _essence(run: RunRecord) -> str:
-    """The config without what is incidental; where it is lost, only the very same config is known to be equal."""
+    """Return the config without what is incidental; where it is lost, only the same config is known to be equal."""
     if not run.config:
         return str(run.summary.get("config_hash") or run.name)
     return digest({path: value for path, value in identity(run.config).items() if not is_below(path, INCIDENTAL)})
 
 
 def _is_copy(run: RunRecord, other: RunRecord) -> bool:
-    """The same sessions, begun at the same times, and the same results."""
+    """Whether two runs have the same sessions, begun at the same times, and the same results."""
     return run.manifest == other.manifest and run.summary == other.summary
 
 
@@ -81,13 +81,13 @@ def _is_copy(run: RunRecord, other: RunRecord) -> bool:
 
 
 def circumstances(run: RunRecord) -> dict[str, str]:
-    """What could move the last bits of a sum: incidental values, versions, machine, threads, kernels."""
+    """Return what could move the last bits of a sum: incidental values, versions, machine, threads, kernels."""
     chosen = {path: str(value) for path, value in flatten(run.config).items() if is_below(path, INCIDENTAL)}
     return chosen | _recorded(run)
 
 
 def _recorded(run: RunRecord) -> dict[str, str]:
-    """What the manifest says; a run made in several sessions may have several values of one fact."""
+    """Return what the manifest says; a run made in several sessions may have several values of one fact."""
     found: dict[str, dict[str, None]] = {}
     for session in _sessions(run):
         for part in ("arithmetic", "hardware", "versions"):
@@ -105,12 +105,12 @@ def _begun(run: RunRecord) -> str:
 
 
 def _place(run: RunRecord) -> tuple:
-    """Equal for runs made under the same circumstances; the setting holds the incidental values."""
+    """Return a key that is equal for runs made under the same circumstances; the setting holds incidental values."""
     return run.setting, run.data_key, tuple(sorted(_recorded(run).items()))
 
 
 def _difference(run: RunRecord, again: RunRecord) -> str:
-    """`train.threads 2 (was 1)`, or that nothing on record tells the two apart."""
+    """Say what differs: `train.threads 2 (was 1)`, or that nothing on record tells the two apart."""
     before, after = circumstances(run), circumstances(again)
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     if "train.threads" in names and "threads" in names:

@@ -47,7 +47,7 @@ class RunRecord:
 
     @cached_property
     def config(self) -> dict[str, Any]:
-        """The config as nested plain values; {} where it is lost or cannot be read."""
+        """Return the config as nested plain values; {} where it is lost or cannot be read."""
         try:
             config = self.files.config()
         except (UsageError, DamagedRun):
@@ -56,23 +56,23 @@ class RunRecord:
 
     @cached_property
     def values(self) -> Setting:
-        """The run's setting, value by value; only what the summary tells where its config is lost."""
+        """Return the run's setting, value by value; only what the summary tells where its config is lost."""
         return Setting.of(self.config) if self.config else Setting.of_summary(self.summary)
 
     def rounds(self) -> list[RoundRow]:
-        """What every round found; [] where the run does not tell."""
+        """Return what every round found; [] where the run does not tell."""
         return self.files.rounds()
 
     def timing(self) -> list[TimingRow]:
-        """What every round took; [] where the run does not tell."""
+        """Return what every round took; [] where the run does not tell."""
         return self.files.timing()
 
     @cached_property
     def cost(self) -> Cost | dict[str, Any]:
-        """What the run took; {} where it does not tell."""
+        """Return what the run took; {} where it does not tell."""
         return self.files.cost() or {}
 
     @cached_property
     def manifest(self) -> Manifest | dict[str, Any]:
-        """Where the numbers came from; {} where the run does not tell."""
+        """Return where the numbers came from; {} where the run does not tell."""
         return self.files.manifest() or {}

@@ -242,22 +242,25 @@ def describe(runs: Sequence[RunRecord], words: str = "", spread: str = "seeds") 
     presets, rounds = ({run.summary[key] for run in runs} for key in ("preset", "rounds"))
     parts = [
         *([f"scenario with {parameters}"] if parameters and len(several) == 1 else []),
-        f"preset {listed(presets)}", data,
+        f"preset {listed(presets)}",
+        data,
         say_count(s["rounds"], "round") if len(rounds) == 1 else f"{listed(rounds)} rounds",
-        listed({run.summary.get("device") or "unknown device" for run in runs}), "scores of the last round",
-        over, f"{setting}{f' ({words})' if words else ''}",
+        listed({run.summary.get("device") or "unknown device" for run in runs}),
+        "scores of the last round",
+        over,
+        f"{setting}{f' ({words})' if words else ''}",
         f"fmtlbench {listed({run.version or 'unknown version' for run in runs})}",
-    ]  # fmt: skip
+    ]
     return " · ".join(parts)
 
 
 def scenario_parameters(run: RunRecord) -> dict[str, Any]:
-    """The numbers that the scenario's file leaves open, as this run had them."""
+    """Return the numbers that the scenario's file leaves open, as this run had them."""
     return (run.summary.get("setting_text") or {}).get("scenario_parameters") or {}
 
 
 def distinguishing(runs: Sequence[RunRecord], axes: Sequence[str] = ()) -> list[str]:
-    """Tell, for one run of each setting, what sets it apart from the others of its scenario; `axes` the rows tell."""
+    """Return, for one run of each setting, what sets it apart from the others of its scenario; rows tell `axes`."""
     told = []
     for run in runs:
         mine = _told_values(run, axes)
@@ -286,9 +289,7 @@ def _by_config(runs: Sequence[RunRecord], axes: Sequence[str]) -> list[str]:
     rest = [run.values.apart_from([*_TOLD, *axes]).values for run in runs]
     keys = [k for k in dict.fromkeys(k for values in rest for k in values) if len({repr(v.get(k)) for v in rest}) > 1]
     more = f" and {len(keys) - MOST_TOLD} more" if len(keys) > MOST_TOLD else ""
-    return [
-        ", ".join(f"{SHORT.get(k, k)} {_text(values.get(k))}" for k in keys[:MOST_TOLD]) + more for values in rest
-    ]  # fmt: skip
+    return [", ".join(f"{SHORT.get(k, k)} {_text(values.get(k))}" for k in keys[:MOST_TOLD]) + more for values in rest]
 
 
 def _text(value: Any) -> str:

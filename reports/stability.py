@@ -72,7 +72,7 @@ class Reruns:
 
     @property
     def beyond_seeds(self) -> list[str] | None:
-        """The columns that reruns move by more than the seeds do; None where that is not known of any."""
+        """Return the columns that reruns move by more than the seeds do; None where that is not known of any."""
         known = {key: moves.within_seeds for key, moves in self.columns.items() if moves.within_seeds is not None}
         return [key for key, within in known.items() if not within] if known else None
 
@@ -125,7 +125,7 @@ class Stability:
     beside: Beside | None = None
 
     def pair(self, a: Method, b: Method) -> Pair | None:
-        """Of two methods in whatever order."""
+        """Return the pair of two methods in whatever order."""
         return next((pair for pair in self.pairs if {pair.a, pair.b} == {a, b}), None)
 
 
@@ -145,7 +145,7 @@ class Question:
 def stability(
     collection: Collection, question: Question | None = None, reruns: Sequence[Rerun] = (), notes: Sequence[str] = ()
 ) -> list[Stability]:
-    """What can be said of every setting.
+    """Find out what can be said of every setting.
 
     Args:
         collection: Runs without their reruns, as `set_reruns_aside` leaves them.
@@ -219,7 +219,7 @@ def _noise(board: Board, method: Method, delta: Gain) -> Noise:
 
 
 def _leave_one_out(board: Board, seeds: Mapping[int, Units]) -> Gain:
-    """Δm of each seed against the mean of the other seeds of the same method."""
+    """Return Δm of each seed against the mean of the other seeds of the same method."""
     if len(seeds) < 2:
         return Gain(Cell(note="one seed has no spread"))
     others = {seed: mean_units(units for other, units in seeds.items() if other != seed) for seed in seeds}
@@ -227,7 +227,7 @@ def _leave_one_out(board: Board, seeds: Mapping[int, Units]) -> Gain:
 
 
 def _by_seed(board: Board, method: Method, key: str) -> list[float]:
-    """A column's value in each seed."""
+    """Return a column's value in each seed."""
     return [_columns_of(scores).get(key, math.nan) for scores in board.scores[method].values()]
 
 
@@ -236,7 +236,7 @@ def _columns_of(scores: Mapping) -> dict[str, float]:
 
 
 def _std(values: Sequence[float]) -> float:
-    """With n − 1; 0 where the values differ by rounding only."""
+    """Return the standard deviation with n − 1; 0 where the values differ by rounding only."""
     return standard_error(np.asarray(values, float)) * math.sqrt(len(values))
 
 
@@ -258,7 +258,7 @@ def _reruns(board: Board, noise: Mapping[Method, Noise], reruns: Sequence[Rerun]
 
 
 def _moved(board: Board, noise: Noise, kind: str, reruns: Sequence[Rerun]) -> Reruns:
-    """Both runs of a pair are compared with the same run of the baseline."""
+    """Return how far reruns moved Δm: both runs of a pair are compared with the same run of the baseline."""
     deltas: list[float] = []
     columns: dict[str, list[float]] = {column.key: [] for column in board.columns}
     base = board.bases[noise.method]
@@ -297,7 +297,7 @@ def _moves(moved: Sequence[float], seeds_std: float | None, seeds_largest: float
 
 
 def _order(noise: Mapping[Method, Noise]) -> tuple[Agreement | None, str]:
-    """τ between halves of the seeds, of the most methods that have enough seeds in common; or why there is none."""
+    """Return τ between halves of the seeds, of the most methods with enough seeds in common; or why there is none."""
     seeds = {method: set(n.delta.by_seed) for method, n in noise.items() if n.delta.by_seed}
     chosen, common = _most_methods(seeds)
     left = [method[1][0] for method in noise if method not in chosen]
@@ -310,7 +310,7 @@ def _order(noise: Mapping[Method, Noise]) -> tuple[Agreement | None, str]:
 
 
 def _most_methods(seeds: Mapping[Method, set[int]]) -> tuple[list[Method], list[int]]:
-    """(as many methods as have enough seeds in common, these seeds), taking methods with more seeds first."""
+    """Return the most methods that have enough seeds in common, and these seeds; those with more seeds go first."""
     ordered = sorted(seeds, key=lambda method: -len(seeds[method]))
     for k in range(len(ordered), METHODS - 1, -1):
         common = set.intersection(*(seeds[method] for method in ordered[:k]))
@@ -327,7 +327,7 @@ def _has_pair(board: Board, pair: tuple[str, str]) -> bool:
 
 
 def _pairs(noise: Mapping[Method, Noise], power: float) -> list[Pair]:
-    """All pairs with two seeds or more in common."""
+    """Return all pairs with two seeds or more in common."""
     pairs = []
     for a, b in combinations(noise, 2):
         ours, theirs = noise[a].delta.by_seed, noise[b].delta.by_seed
@@ -347,7 +347,7 @@ def _pairs(noise: Mapping[Method, Noise], power: float) -> list[Pair]:
 
 
 def _beside_published(made: Sequence[Stability], collection: Collection, question: Question) -> list[Stability]:
-    """Each setting with the published order beside its own, where the table is about it."""
+    """Return each setting with the published order beside its own, where the table is about it."""
     published, runs = published_runs(collection, question.published, question.installed)
     columns = [column for column, split in published.deltas.items() if split == question.split]
     if not columns:
@@ -375,7 +375,7 @@ def _beside_published(made: Sequence[Stability], collection: Collection, questio
 def _beside(
     one: Stability, published: Published, column: str, there: Mapping[str, str], installed: Installed
 ) -> tuple[Beside | None, list[str]]:
-    """(the published order beside that of one setting, or None and why)."""
+    """Return the published order beside that of one setting, or None and why."""
     first = one.board.runs[0]
     rows, unlike = rows_for(published, first)
     if not rows:
@@ -415,7 +415,7 @@ def _beside(
 
 
 def effects(one: Stability) -> str:
-    """The noise and what it hides, in one sentence; "" where Δm or self-noise is not known."""
+    """Say in one sentence how large the noise is and what it hides; "" where Δm or self-noise is not known."""
     sizes = {
         method: abs(n.delta.cell.value)
         for method, n in one.noise.items()

@@ -20,7 +20,7 @@ NEEDED = "seeds needed to tell two methods apart"
 
 
 def stability_tables(found: Sequence[Stability]) -> list[Table]:
-    """Of every setting: noise, reruns where there are any, order, pairs, and the published order where asked for."""
+    """Make the tables of every setting: noise, reruns if any, order, pairs, and the published order if asked for."""
     tables = []
     for one in found:
         tables.append(_noise(one))
@@ -53,9 +53,11 @@ def _label(method: Method) -> str:
 
 def _noise(one: Stability) -> Table:
     columns = [
-        Column("seeds", "seeds", digits=0), Column("delta_m", "Δm %"), Column("delta_m_std", "std of Δm"),
+        Column("seeds", "seeds", digits=0),
+        Column("delta_m", "Δm %"),
+        Column("delta_m_std", "std of Δm"),
         Column("self_noise", "self-noise"),
-    ]  # fmt: skip
+    ]
     for c in one.board.columns:
         columns.append(Column(f"{c.key}_std", c.title, f"std {c.metric}", c.heading, c.digits))
         columns.append(Column(f"{c.key}_std_percent", c.title, "std %", c.heading))
@@ -71,13 +73,14 @@ def _noise(one: Stability) -> Table:
         "std: over seeds, n − 1; [low, high]: 95 % by χ², if Δm is normal over seeds",
         "self-noise: std of Δm of each seed's run against the mean of the same method's other seeds; of n seeds it is "
         "about n/(n − 1) times the std of the method's own scores, in the unit of Δm",
-        effects(one), *one.notes,
-    ]  # fmt: skip
+        effects(one),
+        *one.notes,
+    ]
     return _table(one, "noise", "noise over seeds", ("Method",), columns, rows, notes)
 
 
 def _only(cell: Cell) -> Cell:
-    """The mean alone."""
+    """Return the mean alone."""
     return Cell(cell.value, n=cell.n, note=cell.note)
 
 
@@ -90,10 +93,12 @@ def _percent(cell: Cell) -> float | None:
 
 def _reruns(one: Stability) -> Table:
     columns = [
-        Column("pairs", "pairs", digits=0), Column("delta_m_rerun_std", "std", "Δm", "by reruns", 4),
+        Column("pairs", "pairs", digits=0),
+        Column("delta_m_rerun_std", "std", "Δm", "by reruns", 4),
         Column("delta_m_rerun_largest", "largest", "Δm", "by reruns", 4),
-        Column("self_noise", "self-noise", "Δm", "by seeds", 4), Column("within_seeds", "within seeds"),
-    ]  # fmt: skip
+        Column("self_noise", "self-noise", "Δm", "by seeds", 4),
+        Column("within_seeds", "within seeds"),
+    ]
     rows = []
     for again in one.reruns:
         d = again.delta
@@ -136,9 +141,12 @@ def _rerun_columns(one: Stability) -> Table:
 
 def _order(one: Stability) -> Table:
     columns = [
-        Column("methods", "methods", digits=0), Column("seeds", "seeds", digits=0),
-        Column("splits", "splits", digits=0), Column("tau", "τ"), Column("p", "p", digits=4),
-    ]  # fmt: skip
+        Column("methods", "methods", digits=0),
+        Column("seeds", "seeds", digits=0),
+        Column("splits", "splits", digits=0),
+        Column("tau", "τ"),
+        Column("p", "p", digits=4),
+    ]
     notes = []
     if a := one.order:
         counts = [Cell(float(n)) for n in (a.methods, a.seeds, a.splits)]
@@ -171,7 +179,7 @@ def _test(one: Stability) -> str:
 
 
 def _power(one: Stability) -> Table:
-    """Methods by methods."""
+    """Make the table of pairs, methods by methods."""
     methods = list(one.noise)
     columns = [Column(_label(method), _label(method), digits=0) for method in methods]
     rows = []
@@ -190,10 +198,14 @@ def _power(one: Stability) -> Table:
 def _pair(one: Stability) -> Table:
     a, b = (next(method for method in one.noise if method[1][0] == label) for label in one.asked)
     columns = [
-        Column("seeds", "seeds", digits=0), Column("difference", "Δm of A − B", signed=True),
-        Column("difference_std", "std"), Column("p", "p", digits=5), Column("p_holm", "p Holm", digits=5),
-        Column("apart", "apart"), Column("seeds_needed", "seeds needed", digits=0),
-    ]  # fmt: skip
+        Column("seeds", "seeds", digits=0),
+        Column("difference", "Δm of A − B", signed=True),
+        Column("difference_std", "std"),
+        Column("p", "p", digits=5),
+        Column("p_holm", "p Holm", digits=5),
+        Column("apart", "apart"),
+        Column("seeds_needed", "seeds needed", digits=0),
+    ]
     pair = one.pair(a, b)
     if pair is None:
         cells = (*[Cell()] * 6, _needed(None))
@@ -201,9 +213,14 @@ def _pair(one: Stability) -> Table:
         sign = 1 if pair.a == a else -1
         ends = tuple(sorted(sign * end for end in pair.interval))
         cells = (
-            Cell(float(len(pair.seeds))), Cell(sign * pair.mean, interval=ends), Cell(pair.std), Cell(pair.p),
-            Cell(pair.p_corrected), Cell(word="yes" if pair.apart else "no"), _needed(pair),
-        )  # fmt: skip
+            Cell(float(len(pair.seeds))),
+            Cell(sign * pair.mean, interval=ends),
+            Cell(pair.std),
+            Cell(pair.p),
+            Cell(pair.p_corrected),
+            Cell(word="yes" if pair.apart else "no"),
+            _needed(pair),
+        )
     notes = [
         _test(one),
         f"apart: p of the paired t-test, Holm over {say_count(len(one.pairs), 'pair')} of this setting, below 0.05",
@@ -218,9 +235,11 @@ def _pair(one: Stability) -> Table:
 def _published(one: Stability) -> Table:
     beside = one.beside
     columns = [
-        Column("measured", "Δm %", "measured"), Column("measured_place", "place", "measured", digits=0),
-        Column("published", "Δm %", "published"), Column("published_place", "place", "published", digits=0),
-    ]  # fmt: skip
+        Column("measured", "Δm %", "measured"),
+        Column("measured_place", "place", "measured", digits=0),
+        Column("published", "Δm %", "published"),
+        Column("published_place", "place", "published", digits=0),
+    ]
     measured = [one.noise[method].delta.cell.value for method, _ in beside.rows]
     printed = [float(text) for _, text in beside.rows]
     rows = []
@@ -247,7 +266,7 @@ def _place(value: float, values: Sequence[float]) -> Cell:
 
 
 def as_json(found: Sequence[Stability]) -> list[dict[str, Any]]:
-    """Every number, a setting each."""
+    """Return every number, a setting each."""
     return [_setting(one) for one in found]
 
 
@@ -260,31 +279,64 @@ def _setting(one: Stability) -> dict[str, Any]:
             key: {"mean": cell.value, "std": cell.std, "std_percent": _percent(cell), "seeds": cell.n or 0}
             for key, cell in n.columns.items()
         }
-        methods.append({
-            "method": _label(method), "algorithm": method[0], "seeds": list(n.seeds), "delta_m": n.delta.cell.value,
-            "delta_m_by_seed": _keyed(n.delta.by_seed),
-            "delta_m_std": n.std.value, "delta_m_std_interval": n.std.interval,
-            "self_noise": n.self_noise.value, "self_delta_m_by_seed": _keyed(n.own.by_seed), "columns": columns,
-            "notes": list(dict.fromkeys(filter(None, (n.delta.cell.note, n.std.note, n.self_noise.note)))),
-        })  # fmt: skip
+        methods.append(
+            {
+                "method": _label(method),
+                "algorithm": method[0],
+                "seeds": list(n.seeds),
+                "delta_m": n.delta.cell.value,
+                "delta_m_by_seed": _keyed(n.delta.by_seed),
+                "delta_m_std": n.std.value,
+                "delta_m_std_interval": n.std.interval,
+                "self_noise": n.self_noise.value,
+                "self_delta_m_by_seed": _keyed(n.own.by_seed),
+                "columns": columns,
+                "notes": list(dict.fromkeys(filter(None, (n.delta.cell.note, n.std.note, n.self_noise.note)))),
+            }
+        )
     reruns = [
-        {"method": _label(r.method), "differs": r.kind, "pairs": r.pairs, "delta_m": _moves(r.delta),
-         "columns": {key: _moves(m) for key, m in r.columns.items()},
-         "within_seeds": None if r.beyond_seeds is None else not r.beyond_seeds, "beyond_seeds": r.beyond_seeds}
+        {
+            "method": _label(r.method),
+            "differs": r.kind,
+            "pairs": r.pairs,
+            "delta_m": _moves(r.delta),
+            "columns": {key: _moves(m) for key, m in r.columns.items()},
+            "within_seeds": None if r.beyond_seeds is None else not r.beyond_seeds,
+            "beyond_seeds": r.beyond_seeds,
+        }
         for r in one.reruns
-    ]  # fmt: skip
+    ]
     pairs = [
-        {"a": _label(p.a), "b": _label(p.b), "seeds": list(p.seeds), "mean": p.mean, "std": p.std,
-         "interval": p.interval, "p": p.p, "p_holm": p.p_corrected, "apart": p.apart, "seeds_needed": p.needed}
+        {
+            "a": _label(p.a),
+            "b": _label(p.b),
+            "seeds": list(p.seeds),
+            "mean": p.mean,
+            "std": p.std,
+            "interval": p.interval,
+            "p": p.p,
+            "p_holm": p.p_corrected,
+            "apart": p.apart,
+            "seeds_needed": p.needed,
+        }
         for p in one.pairs
         if one.asked is None or {p.a[1][0], p.b[1][0]} == set(one.asked)
-    ]  # fmt: skip
+    ]
     return {
-        "setting": run.setting, "scenario": run.summary["scenario"], "split": one.board.split, "metrics": units,
-        "delta": one.board.delta.words(next(iter(one.board.bases.values())).title), "methods": methods,
-        "reruns": reruns, "order": asdict(one.order) if one.order else None, "order_note": one.order_note,
-        "power": one.power, "pairs": pairs, "published": _beside(one), "notes": list(one.notes),
-    }  # fmt: skip
+        "setting": run.setting,
+        "scenario": run.summary["scenario"],
+        "split": one.board.split,
+        "metrics": units,
+        "delta": one.board.delta.words(next(iter(one.board.bases.values())).title),
+        "methods": methods,
+        "reruns": reruns,
+        "order": asdict(one.order) if one.order else None,
+        "order_note": one.order_note,
+        "power": one.power,
+        "pairs": pairs,
+        "published": _beside(one),
+        "notes": list(one.notes),
+    }
 
 
 def _beside(one: Stability) -> dict[str, Any] | None:
@@ -292,13 +344,23 @@ def _beside(one: Stability) -> dict[str, Any] | None:
         return None
     b = one.beside
     methods = [
-        {"method": _label(method), "measured": one.noise[method].delta.cell.value,
-         "measured_std": one.noise[method].std.value, "published": float(printed)}
+        {
+            "method": _label(method),
+            "measured": one.noise[method].delta.cell.value,
+            "measured_std": one.noise[method].std.value,
+            "published": float(printed),
+        }
         for method, printed in b.rows
-    ]  # fmt: skip
+    ]
     correlation = asdict(b.correlation) if b.correlation else None
-    return {"table": b.published.name, "column": b.column, "methods": methods, "correlation": correlation,
-            "unlike": list(b.unlike), "notes": list(b.notes)}  # fmt: skip
+    return {
+        "table": b.published.name,
+        "column": b.column,
+        "methods": methods,
+        "correlation": correlation,
+        "unlike": list(b.unlike),
+        "notes": list(b.notes),
+    }
 
 
 def _moves(moves: Moves) -> dict[str, Any]:

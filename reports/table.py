@@ -27,7 +27,7 @@ class Column:
         return {True: "↑", False: "↓", None: ""}[self.higher_is_better]
 
     def text(self, number: float) -> str:
-        """As printed; zero has no sign."""
+        """Return a value as printed; zero has no sign."""
         text = f"{number:{'+' if self.signed else ''}.{self.digits}f}"
         return text.lstrip("+-") if float(text) == 0 else text
 
@@ -78,7 +78,7 @@ class Table:
         return letters
 
     def headings(self) -> list[tuple[str, int]]:
-        """Neighbouring columns under one heading: (heading, how many), in order."""
+        """Join neighbouring columns under one heading: (heading, how many), in order."""
         spans: list[tuple[str, int]] = []
         for column in self.columns:
             if spans and spans[-1][0] == column.heading:
@@ -88,7 +88,7 @@ class Table:
         return spans
 
     def marked(self, block: int = 0) -> Table:
-        """Best and second best of every column with a direction, compared as printed, so that ties share a mark.
+        """Mark best and second best of every column with a direction, compared as printed, so that ties share a mark.
 
         Rows are compared with those that have the same first `block` labels.
         """
@@ -128,7 +128,7 @@ def mean_cell(values: Sequence[float | None], over: str = "seeds") -> Cell:
 
 
 def _letter(index: int) -> str:
-    """Footnote letters: a … z, then aa, ab and so on."""
+    """Return a footnote's letter: a … z, then aa, ab and so on."""
     text = ""
     index += 1
     while index:

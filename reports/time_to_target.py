@@ -36,7 +36,7 @@ class Arrival:
 
 
 def arrivals(run: RunRecord, bases: Bases, targets: Sequence[float]) -> list[Arrival]:
-    """One per target, in their order. Δm is against the last round of the runs that `bases` stands for."""
+    """Return one arrival per target, in their order. Δm is against the last round of the runs of `bases`."""
     if not bases.has(run):
         return [Arrival(target, None, NO_BASE.format(bases.rule.baseline)) for target in targets]
     curve = delta_curve(run, bases)
@@ -50,7 +50,7 @@ def arrivals(run: RunRecord, bases: Bases, targets: Sequence[float]) -> list[Arr
 
 
 def delta_curve(run: RunRecord, bases: Bases) -> list[tuple[int, float]]:
-    """(round, Δm in percent) of the evaluated rounds; one that lacks a score has no Δm and is left out."""
+    """Return (round, Δm in percent) of the evaluated rounds; one that lacks a score has no Δm and is left out."""
     curve = []
     for number, records in sorted(_evaluated(run, bases.split).items()):
         try:
@@ -61,13 +61,13 @@ def delta_curve(run: RunRecord, bases: Bases) -> list[tuple[int, float]]:
 
 
 def resolution(run: RunRecord, split: str) -> int | None:
-    """The widest gap between evaluated rounds: a target may have been reached that many rounds earlier, less one."""
+    """Return the widest gap between evaluated rounds: a target may have been reached that many earlier, less one."""
     numbers = sorted(_evaluated(run, split))
     return max((after - before for before, after in pairwise([0, *numbers])), default=None)
 
 
 def spent(run: RunRecord, number: int) -> Spent:
-    """After round `number`, setting up not counted. A round without a record makes the sum unknown."""
+    """Return what was spent after round `number`, setting up not counted; a round without a record makes it unknown."""
     traffic = [row for row in run.rounds() if row["round"] <= number]
     timing = [row for row in run.timing() if row["round"] <= number]
     complete = len(timing) == number

@@ -22,7 +22,7 @@ _PRCTL = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
 
 def run_command(run: PlannedRun) -> list[str]:
-    """The command line that does `run`, which a person could type as well, in any folder."""
+    """Return the command line that does `run`, which a person could type as well, in any folder."""
     return [sys.executable, "-m", "fmtlbench", "run", *run.request.anywhere().to_argv(), "--format", "json"]
 
 
@@ -50,7 +50,7 @@ class Followed:
         raise NotImplementedError
 
     def ending(self, code: int) -> str:
-        """Why it ended, in one line."""
+        """Say why the run ended, in one line."""
         if code < 0:
             try:
                 name = signal.Signals(-code).name
@@ -76,10 +76,15 @@ class Child(Followed):
             self._read_to, self._rest = stream.tell(), b""
             # In a session of its own: Ctrl-C on the terminal reaches the bench only, which passes it on once.
             self.process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stream, env=environment,
-                start_new_session=True, preexec_fn=_prepare(os.getpid()) if os.name == "posix" else None,
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=stream,
+                env=environment,
+                start_new_session=True,
+                preexec_fn=_prepare(os.getpid()) if os.name == "posix" else None,
                 pass_fds=(lock,) if os.name == "posix" and lock is not None else (),
-            )  # fmt: skip
+            )
 
     def poll(self) -> int | None:
         code = self.process.poll()
@@ -131,7 +136,7 @@ class Child(Followed):
 
 
 def _prepare(parent: int) -> Callable[[], None]:
-    """What the new process does before it becomes the run."""
+    """Set up the new process before it becomes the run."""
 
     def prepare() -> None:
         # A shell's background jobs ignore it and Ray's processes block it, and so would their children.

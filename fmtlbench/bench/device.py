@@ -33,7 +33,7 @@ class Device:
     gpus: int = 0  # none where the user names one
 
     def names(self) -> list[str]:
-        """What CUDA_VISIBLE_DEVICES calls each GPU, as far as it lets us see them."""
+        """Return what CUDA_VISIBLE_DEVICES calls each GPU, as far as it lets us see them."""
         return [gpu_name(index) for index in range(self.gpus)]
 
 

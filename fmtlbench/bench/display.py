@@ -57,10 +57,14 @@ class Lines(JsonLines, Display):
     def settled(self, record, workers):
         left = workers.seconds_left()
         self._tell(
-            record.outcome, record.run, seconds=round(record.seconds, 1), settled=workers.settled(),
-            total=len(workers.plan.runs), eta_seconds=None if left is None else round(left, 1),
+            record.outcome,
+            record.run,
+            seconds=round(record.seconds, 1),
+            settled=workers.settled(),
+            total=len(workers.plan.runs),
+            eta_seconds=None if left is None else round(left, 1),
             **({"error": record.error, "log": record.log} if record.error else {}),
-        )  # fmt: skip
+        )
 
     def tick(self, workers):
         for working in workers.working:

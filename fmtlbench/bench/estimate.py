@@ -71,14 +71,14 @@ class Pace:
             self.learn(config, folder)
 
     def seconds(self, run: PlannedRun) -> float | None:
-        """For the rounds that are left: by the method's own pace, else by the mean of the others in its setting."""
+        """Return the time for the rounds that are left: by the method's own pace, else by others' of its setting."""
         methods = self.measured.get(_setting(run.config), {})
         own = methods.get(run.config.algorithm.name)
         paces = list(own.values()) if own else [fmean(others.values()) for others in methods.values()]
         return run.rounds_left * fmean(paces) if paces else None
 
     def total(self, runs: Iterable[PlannedRun], jobs: int) -> Estimate:
-        """For `runs`, `jobs` at a time, as if they did not slow each other down."""
+        """Estimate the time for `runs`, `jobs` at a time, as if they did not slow each other down."""
         each = [self.seconds(run) for run in runs]
         known = [seconds for seconds in each if seconds is not None]
         spread = max(sum(known) / jobs, max(known)) if known else 0.0
@@ -86,5 +86,5 @@ class Pace:
 
 
 def _setting(config: RunConfig) -> str:
-    """How long a round takes does not depend on how many there are."""
+    """Return the setting without the rounds: how long one takes does not depend on how many there are."""
     return config.setting().apart_from(["rounds"]).key

@@ -40,11 +40,11 @@ class Grid:
     where: dict[tuple[str | None, str], str]  # (variant's label or None for all, key) → file:line of an override
 
     def overrides(self, variant: Variant) -> dict[str, Any]:
-        """The command line above the variant, the variant above the file."""
+        """Return the overrides of a variant: the command line's above its own, its own above the file's."""
         return {**self.defaults, **variant.overrides, **self.flags}
 
     def origin(self, variant: Variant, key: str) -> str:
-        """The line that set `key` for this variant; empty if the command line did."""
+        """Return the line that set `key` for this variant; empty if the command line did."""
         if key in self.flags:
             return ""
         return self.where.get((variant.label if key in variant.overrides else None, key), "")
@@ -86,7 +86,7 @@ class Flags:
 
 
 def read_grid(file: str | Path | None, flags: Flags) -> Grid:
-    """File and flags → one checked request; a flag takes the place of the file's entry."""
+    """Read file and flags into one checked request; a flag takes the place of the file's entry."""
     path = Path(file) if file is not None else None
     data, origins = load_yaml(path) if path else ({}, {})
     entries = build(GridFile, data, origins)
@@ -97,7 +97,7 @@ def read_grid(file: str | Path | None, flags: Flags) -> Grid:
     presets_key = "preset" if entries.presets is None else "presets"
 
     def words(flag: str, text: str | None, key: str, value: Any) -> list[tuple[str, str]]:
-        """(word, where it stands), from the flag if it was given."""
+        """Return (word, where it stands), from the flag if it was given."""
         if text is not None:
             return [(word, flag) for word in split(text)]
         return _file_words(value, key, origins, base)
@@ -125,7 +125,7 @@ def read_grid(file: str | Path | None, flags: Flags) -> Grid:
 
 
 def split(text: str) -> list[str]:
-    """At commas, but not inside brackets: `fedavg,fedhca2[algo.c=0.2]` are two words."""
+    """Split at commas, but not inside brackets: `fedavg,fedhca2[algo.c=0.2]` are two words."""
     words, depth = [""], 0
     for character in text:
         depth += (character in "[{") - (character in "]}")
@@ -137,7 +137,7 @@ def split(text: str) -> list[str]:
 
 
 def parse_seeds(text: str, where: str) -> tuple[int, ...]:
-    """`0-4,7` → (0, 1, 2, 3, 4, 7)."""
+    """Return the seeds of `0-4,7`: (0, 1, 2, 3, 4, 7)."""
     seeds: dict[int, None] = {}
     for word in text.split(","):
         first, dash, last = (part.strip() for part in word.partition("-"))
@@ -213,7 +213,7 @@ def _variants(
 
 
 def _inline(word: str, where: str, named: Mapping[str, Variant], flags: Mapping[str, Any]) -> Variant:
-    """`fedavg`, `./mine.py` or `fedhca2[algo.c=0.2]`."""
+    """Read `fedavg`, `./mine.py` or `fedhca2[algo.c=0.2]`."""
     algo, bracket, options = word.partition("[")
     if bracket and not options.endswith("]"):
         raise UsageError(f"{where}: {word!r}: the bracket is not closed; expected for example fedhca2[algo.c=0.2]")
@@ -237,7 +237,7 @@ def label_of(algo: str, overrides: Mapping[str, Any]) -> str:
 
 
 def _unlike(variants: Iterable[Variant]) -> tuple[Variant, ...]:
-    """Each once; two different ones may not share a label."""
+    """Return each variant once; two different ones may not share a label."""
     kept: dict[str, Variant] = {}
     for variant in variants:
         if kept.setdefault(variant.label, variant) != variant:
@@ -267,7 +267,7 @@ def _presets(words: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def _beside(word: str, base: Path) -> str:
-    """A file that a grid file names lies beside it, wherever the command is typed."""
+    """Return the path of a file that a grid file names: it lies beside it, wherever the command is typed."""
     name, bracket, options = word.partition("[")
     return f"{base / name}{bracket}{options}" if name.endswith((".py", ".yml", ".yaml")) else word
 

@@ -34,19 +34,19 @@ class Here:
         return child
 
     def _environment(self, run: PlannedRun) -> dict[str, str]:
-        """Runs side by side share the cores, unless their config or the user says how many threads they have."""
+        """Return a run's environment: runs side by side share the cores, unless config or user set their threads."""
         environment = dict(os.environ)
         if self.jobs > 1 and run.config.train.threads is None:
             environment.setdefault("OMP_NUM_THREADS", str(max(1, cores() // self.jobs)))
         return environment
 
     def _emptiest(self) -> str | None:
-        """The GPU with the fewest runs, the first of several."""
+        """Return the GPU with the fewest runs, the first of several."""
         self._at_work = [(gpu, child) for gpu, child in self._at_work if child.process.returncode is None]
         busy = [gpu for gpu, _ in self._at_work]
         return min(self.gpus, key=busy.count, default=None)
 
 
 def cores() -> int:
-    """That this process may use."""
+    """Return the number of CPU cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -33,7 +33,7 @@ class PlannedRun:
 
     @property
     def name(self) -> str:
-        """For people: unique within a plan of one preset."""
+        """Return a name for people: unique within a plan of one preset."""
         return f"{self.config.scenario.name} · {self.label} · s{self.config.seed}"
 
     @property
@@ -84,7 +84,7 @@ class Plan:
         return {**found, "refused": sum(refusal.seeds for refusal in self.refusals)}
 
     def table(self, state_of: Callable[[PlannedRun], str]) -> list[dict[str, str]]:
-        """Records for printing, methods × scenarios, the longer side down; a cell counts the runs in each state."""
+        """Return records for printing, methods × scenarios, the longer side down; a cell counts runs by their state."""
         axes = [list(dict.fromkeys(key[i] for key in self.cells)) for i in (0, 1)]
         upright = len(axes[0]) >= len(axes[1])
         rows, columns = axes if upright else reversed(axes)
@@ -119,7 +119,7 @@ def make_plan(grid: Grid, template: RunRequest, device: str, with_local: bool = 
     order: dict[PlannedRun, tuple] = {}
 
     def enter(variant: Variant, overrides: dict[str, Any], scenario: str, preset: str) -> bool:
-        """One cell of the table; False if it is refused."""
+        """Fill one cell of the table; False if it is refused."""
         column = Path(scenario).stem + (f" ({preset})" if len(grid.presets) > 1 else "")
         cell = plan.cells.setdefault((variant.label, column), [])
         config = _resolve(grid, variant, scenario, preset, device, overrides)
@@ -130,9 +130,14 @@ def make_plan(grid: Grid, template: RunRequest, device: str, with_local: bool = 
         for seed in grid.seeds:
             where = template.data_root if config.reads_files else None
             asked = replace(
-                template, algo=variant.algo, scenario=scenario, preset=preset, seed=seed, data_root=where,
+                template,
+                algo=variant.algo,
+                scenario=scenario,
+                preset=preset,
+                seed=seed,
+                data_root=where,
                 overrides=overrides,
-            )  # fmt: skip
+            )
             run = _planned(variant.label, asked, replace(config, seed=seed))
             run = found.setdefault(run.store.folder, run)
             cell.append(run)
@@ -162,7 +167,7 @@ def make_plan(grid: Grid, template: RunRequest, device: str, with_local: bool = 
 
 
 def join_plans(plans: Sequence[Plan]) -> Plan:
-    """Several plans of one folder as one; a run that two of them mean is done once."""
+    """Join several plans of one folder; a run that two of them mean is done once."""
     whole = Plan(plans[0].out)
     found: dict[Path, PlannedRun] = {}
     for plan in plans:
@@ -181,18 +186,18 @@ def join_plans(plans: Sequence[Plan]) -> Plan:
 
 
 def _method(refusal: Refusal) -> tuple[Any, dict[str, Any]]:
-    """The refused class and its options, the preset's and its own defaults written out."""
+    """Return the refused class and its options, the preset's and its own defaults written out."""
     method, options = resolve_options(refusal.variant.algo, refusal.preset, refusal.overrides)
     return method, plain(options)
 
 
 def _without_options(overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Without the method's own, which a local run has not."""
+    """Return overrides without the method's own, which a local run does not have."""
     return {key: value for key, value in overrides.items() if not key.startswith("algo.")}
 
 
 def _baselines(grid: Grid, variants: list[Variant]) -> dict[str, dict[str, Any]]:
-    """Label → overrides of the local runs that `variants` are compared with, unless the grid has them."""
+    """Return, by label, the overrides of the local runs that `variants` need, unless the grid has them."""
     needed: dict[str, dict[str, Any]] = {}
     for variant in variants:
         overrides = _without_options(grid.overrides(variant))
@@ -205,7 +210,7 @@ def _baselines(grid: Grid, variants: list[Variant]) -> dict[str, dict[str, Any]]
 def _resolve(
     grid: Grid, variant: Variant, scenario: str, preset: str, device: str, overrides: Mapping[str, Any]
 ) -> RunConfig | str:
-    """The config of every seed, or why the method refuses; a mistake is an error with the line it was made on."""
+    """Return the config of every seed, or why the method refuses; a mistake is an error with the line it stands on."""
     try:
         return resolve(variant.algo, scenario, preset, seed=0, device=device, overrides=overrides)
     except UsageError as error:

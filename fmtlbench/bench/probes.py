@@ -23,7 +23,7 @@ class ProbePlan:
 
 
 def choose_probes(text: str | None) -> list[str]:
-    """`all`, or names and files; by default those that ask one question and not a family of them.
+    """Choose probes by `all`, or names and files; by default those that ask one question and not a family of them.
 
     Raises:
         UsageError: A scenario that is no probe.
@@ -54,7 +54,7 @@ def plan_probes(
     template: RunRequest,
     device: str,
 ) -> tuple[list[Variant], list[ProbePlan], Plan]:
-    """(the methods asked for, each probe's part, the whole plan); `template` and `device` as for `make_plan`."""
+    """Return the methods asked for, each probe's part, and the whole plan; `template`, `device` as for `make_plan`."""
     grids = [read_grid(None, Flags(algos, name, seeds, preset, None, overrides)) for name in probes]
     parts = []
     for name, grid in zip(probes, grids):
@@ -68,7 +68,7 @@ def plan_probes(
 
 
 def runs_of(part: ProbePlan) -> dict[str, dict[int, PlannedRun]]:
-    """Method's label → seed → its run."""
+    """Return the runs by method's label and seed."""
     found: dict[str, dict[int, PlannedRun]] = {}
     for (label, _), items in part.plan.cells.items():
         found[label] = {item.config.seed: item for item in items if isinstance(item, PlannedRun)}

@@ -41,7 +41,7 @@ class Shared:
     versions: dict[str, str]
 
     def check(self) -> None:
-        """See that it is so, on the machine where this is called.
+        """Check that it is so, on the machine where this is called.
 
         Raises:
             FmtlbenchError: It is not.
@@ -94,7 +94,7 @@ def ray_jobs(address: str | None, out: Path, cpus: float = 1.0, gpus: float = 0.
 
 
 def _fitting_nodes(ray: Any, cpus: float, gpus: float) -> list[str]:
-    """The machines that a run could be on."""
+    """Return the machines that a run could be on."""
     rooms = {n["NodeID"]: [n["Resources"].get(what, 0) for what in ("CPU", "GPU")] for n in ray.nodes() if n["Alive"]}
     fitting = [node for node, room in rooms.items() if room[0] >= cpus and room[1] >= gpus]
     if not fitting:
@@ -147,7 +147,7 @@ class RayJobs:
         return RayJob(self.ray, actor, begun, log, run.finished)
 
     def _environment(self, run: PlannedRun) -> dict[str, str]:
-        """What a run's process has beside the environment of its machine."""
+        """Return what a run's process has beside the environment of its machine."""
         passed = {k: value for k, value in os.environ.items() if k in PASSED or k.startswith(PASSED_PREFIX)}
         if run.config.train.threads is None:
             passed.setdefault("OMP_NUM_THREADS", self.threads)
@@ -254,6 +254,6 @@ class RayJob(Followed):
 
 
 def _reason(error: Exception) -> str:
-    """What Ray says of a loss, without its indented lines of addresses and numbers."""
+    """Return what Ray says of a loss, without its indented lines of addresses and numbers."""
     lines = str(getattr(error, "cause", None) or error).splitlines()
     return one_line(" ".join(line for line in lines if not line.startswith("\t")))[:300]

@@ -86,9 +86,16 @@ class Workers:
     """
 
     def __init__(
-        self, plan: Plan, command: Callable[[PlannedRun], list[str]], display: Display, pace: Pace, jobs: int = 1,
-        retries: int = 1, budget: float | None = None, hosts: Hosts | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        plan: Plan,
+        command: Callable[[PlannedRun], list[str]],
+        display: Display,
+        pace: Pace,
+        jobs: int = 1,
+        retries: int = 1,
+        budget: float | None = None,
+        hosts: Hosts | None = None,
+    ) -> None:
         self.plan, self.command, self.display, self.pace = plan, command, display, pace
         self.jobs, self.retries, self.budget = jobs, retries, budget
         self.hosts = Here(jobs) if hosts is None else hosts
@@ -105,7 +112,7 @@ class Workers:
         self._looked = 0.0
 
     def work(self) -> Outcome:
-        """Until everything is done, failed, or stopped."""
+        """Work until everything is done, failed, or stopped."""
         self.began = time.monotonic()
         with self._signals_counted():
             try:
@@ -130,7 +137,7 @@ class Workers:
 
     @contextmanager
     def _signals_counted(self) -> Iterator[None]:
-        """The first signal stops cleanly, the second kills. What was ignored before (nohup) stays ignored."""
+        """Let the first signal stop cleanly and the second kill; what was ignored before (nohup) stays ignored."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -271,7 +278,7 @@ class Workers:
         return sum(record.outcome != "left" for record in self.outcome.records.values())
 
     def seconds_left(self) -> float | None:
-        """Until the end, if every run that is left has a basis for an estimate."""
+        """Estimate the time until the end, if every run that is left has a basis for it."""
         left = [(w.run, w.child.eta) for w in self.working] + [(r, None) for r in (*self.queue, *self.elsewhere)]
         each = [self.pace.seconds(run) if eta is None else eta for run, eta in left]
         if any(seconds is None for seconds in each):

@@ -11,7 +11,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def make_bill(rows: Rows, repeated: Rows, tail: Mapping[str, Any], bytes_up: int, bytes_down: int) -> dict[str, Any]:
-    """What the rounds of a run took, and beside it what was spent on rounds that had to be made again.
+    """Add up what the rounds of a run took, and beside it what was spent on rounds that had to be made again.
 
     Args:
         rows: timing.jsonl.
@@ -30,10 +30,17 @@ def make_bill(rows: Rows, repeated: Rows, tail: Mapping[str, Any], bytes_up: int
         known = [part[key] for part in (energy, again) if part and part[key] is not None]
         spent[key] = sum(known) if known else None
     return {
-        "seconds": phases, "seconds_total": total, "busy": busy, "setup_seconds": setup, "energy": energy,
-        "bytes_up": bytes_up, "bytes_down": bytes_down, "memory": _memory([*rows, tail]),
-        "repeated": again, "spent": spent,
-    }  # fmt: skip
+        "seconds": phases,
+        "seconds_total": total,
+        "busy": busy,
+        "setup_seconds": setup,
+        "energy": energy,
+        "bytes_up": bytes_up,
+        "bytes_down": bytes_down,
+        "memory": _memory([*rows, tail]),
+        "repeated": again,
+        "spent": spent,
+    }
 
 
 def _phases(rows: Iterable[Mapping[str, Any]], clock: str = "seconds") -> dict[str, float]:
@@ -70,8 +77,11 @@ def _energy(rows: Rows, tail: Mapping[str, Any]) -> dict[str, Any]:
         "measured_share": round(share, 4),
         "how": "; ".join(f"{part} {' or '.join(words)}" for part, words in how.items()),
         "parts": {
-            part: {"kwh": parts[part], "source": "measured" if part in real else "estimated",
-                   "how": " or ".join(words.partition(": ")[2] for words in how[part])}
+            part: {
+                "kwh": parts[part],
+                "source": "measured" if part in real else "estimated",
+                "how": " or ".join(words.partition(": ")[2] for words in how[part]),
+            }
             for part in parts
         },
         "country": country,
@@ -79,7 +89,7 @@ def _energy(rows: Rows, tail: Mapping[str, Any]) -> dict[str, Any]:
         "g_per_kwh": g_per_kwh,
         "power_w": last["kwh"] * 3.6e6 / last["seconds"] if last["seconds"] else None,
         "reason": f"not measured in {_rounds(missing)}: {why}" if missing else None,
-    }  # fmt: skip
+    }
 
 
 def _repeated(rows: Rows) -> dict[str, Any] | None:
@@ -105,7 +115,7 @@ def _memory(rows: Iterable[Mapping[str, Any]]) -> dict[str, int | None]:
 
 
 def _rounds(numbers: Sequence[int]) -> str:
-    """[1, 2, 3, 7] → "rounds 1–3, 7"."""
+    """Name rounds: [1, 2, 3, 7] → "rounds 1–3, 7"."""
     spans: list[list[int]] = []
     for number in numbers:
         if spans and number == spans[-1][1] + 1:
@@ -120,7 +130,7 @@ def _rounds(numbers: Sequence[int]) -> str:
 
 
 def bill_lines(cost: Mapping[str, Any]) -> list[str]:
-    """The bill for people; only what the file has."""
+    """Return the bill for people; only what the file has."""
     lines = []
     phases = cost.get("seconds") or {}
     if phases:

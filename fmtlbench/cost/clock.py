@@ -21,7 +21,7 @@ class Stopwatch:
         self._marks = [("", self._mark())]
 
     def lap(self, name: str) -> None:
-        """The time since the last mark was `name`'s; a first lap only starts."""
+        """Book the time since the last mark under `name`; a first lap only starts."""
         self._marks.append((name, self._mark()))
 
     @contextmanager
@@ -31,7 +31,7 @@ class Stopwatch:
         self.lap(name)
 
     def read(self) -> dict[str, float]:
-        """Seconds by name since `start`; nothing is left running."""
+        """Return seconds by name since `start`; nothing is left running."""
         marks, self._marks = self._marks, []
         if marks:
             self._wait(marks[-1][1])
@@ -44,7 +44,7 @@ class Stopwatch:
         return time.perf_counter()
 
     def _wait(self, mark: Any) -> None:
-        """Until the device has passed `mark`."""
+        """Wait until the device has passed `mark`."""
 
     def _between(self, before: Any, after: Any) -> float:
         return after - before
@@ -58,7 +58,7 @@ class EventStopwatch(Stopwatch):
     """
 
     def __init__(self, record: Callable[[], Any]) -> None:
-        """`record` puts a new event with timing on the stream and returns it."""
+        """Keep `record`, which puts a new event with timing on the stream and returns it."""
         super().__init__()
         self._record = record
 
@@ -73,7 +73,7 @@ class EventStopwatch(Stopwatch):
 
 
 def stopwatch(device: Any, torch: Any = None) -> Stopwatch:
-    """The stopwatch for a torch device; `torch` is the module, unless a test brings its own."""
+    """Return the stopwatch for a torch device; `torch` is the module, unless a test brings its own."""
     if device.type not in ("cuda", "mps"):
         return Stopwatch()
     if torch is None:

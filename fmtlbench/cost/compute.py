@@ -10,7 +10,7 @@ _counted: dict[tuple, dict[str, Any]] = {}  # counting takes longer than a tiny 
 
 
 def counts_of(client: Any) -> dict[str, Any]:
-    """{"parameters": by part, "flops": operations} of a client's network."""
+    """Return {"parameters": by part, "flops": operations} of a client's network."""
     return {"parameters": parameters(client.main.model), "flops": flops_of(client)}
 
 
@@ -29,7 +29,7 @@ def flops_of(client: Any) -> dict[str, Any]:
 
 
 def _of(client: Any, size: tuple[int, int]) -> dict[str, Any]:
-    """Per image. `train` is forward and backward for all tasks, in the steps that the network learns them in."""
+    """Count per image; `train` is forward and backward for all tasks, in the steps that the network learns them in."""
     model, tasks = client.main.model, client.party.tasks
     train = sum(flops(model, size, step, backward=True) for step in client.steps)
     counted = {"size": list(size), "forward": flops(model, size, tasks), "train": train}

@@ -27,7 +27,7 @@ class EnergyChoice:
 
 
 def choose_energy(energy: bool | None, country: str | None, region: str | None) -> EnergyChoice:
-    """The caller's choice; None leaves it to $FMTLBENCH_ENERGY (on, off), which is on if unset."""
+    """Return the caller's choice; None leaves it to $FMTLBENCH_ENERGY (on, off), which is on if unset."""
     place = resolve_place(country, region)
     if energy is None:
         word = os.environ.get(VARIABLE, "").strip().lower()
@@ -53,7 +53,7 @@ class EnergyMeter:
     """Owns a tracker and the only thread that touches it, so that no sensor can hold up the run."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
-        """`make` starts the tracker; it may take seconds, and may fail."""
+        """Keep `make`, which starts the tracker; it may take seconds, and may fail."""
         self._make, self._tracker = make, None
         self._ready, self._wanted, self._answered = threading.Event(), threading.Event(), threading.Event()
         self._latest: Reading | None = None
@@ -65,11 +65,11 @@ class EnergyMeter:
         self._thread = threading.Thread(target=self._work, name="energy", daemon=True)
 
     def start(self) -> None:
-        """Returns at once; the tracker starts beside whatever comes next."""
+        """Start the tracker beside whatever comes next, and return at once."""
         self._thread.start()
 
     def read(self) -> Reading | None:
-        """Now; None where there is none, and `reason` says why."""
+        """Read the meter now; None where there is none, and `reason` says why."""
         if not self._ready.wait(START_PATIENCE):
             self._fail(f"the tracker has not started within {START_PATIENCE:g} s")
         if self.reason is None:

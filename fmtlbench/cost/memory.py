@@ -7,7 +7,7 @@ from typing import Any
 
 
 def peak_memory(device: Any) -> dict[str, int | None]:
-    """Bytes. `process`: the largest resident size since the process began; `device`: since `reset_peak`."""
+    """Return peaks in bytes. `process`: resident size since the process began; `device`: since `reset_peak`."""
     return {"process": _process_peak(), "device": _device_peak(device)}
 
 

@@ -48,7 +48,7 @@ class RunMeter:
         self._others = others
 
     def begin(self, kept: Sequence[Mapping[str, Any]]) -> None:
-        """Setting up is over and rounds begin; `kept` are the timing rows of rounds that were done before."""
+        """Begin with the rounds, as setting up is over; `kept` are the timing rows of rounds that were done before."""
         known = [row["energy"] for row in kept if (row.get("energy") or {}).get("kwh") is not None]
         if known:
             self._sum = {key: known[-1].get(key) or 0.0 for key in self._sum}
@@ -60,11 +60,11 @@ class RunMeter:
         self._setup = self._marked - self._began
 
     def carry(self, phase: str, seconds: float) -> None:
-        """Time that was spent when the round's row was already on disk: the next row has it."""
+        """Keep time for the next row that was spent when the round's own was already on disk."""
         self._carried[phase] = self._carried.get(phase, 0.0) + seconds
 
     def row(self, timing: Mapping[str, Any]) -> dict[str, Any]:
-        """A round's line for timing.jsonl, from its number, `seconds` and `clients`."""
+        """Return a round's line for timing.jsonl, from its number, `seconds` and `clients`."""
         seconds = {**timing["seconds"]}
         for phase, spent in self._carried.items():
             seconds[phase] = seconds.get(phase, 0.0) + spent
@@ -72,7 +72,7 @@ class RunMeter:
         return {**timing, "seconds": seconds, **self._rest()}
 
     def unfinished(self, number: int) -> dict[str, Any]:
-        """What was spent on a round that did not come to its end."""
+        """Return what was spent on a round that did not come to its end."""
         return {
             "round": number,
             "unfinished": True,
@@ -81,7 +81,7 @@ class RunMeter:
         }
 
     def tail(self) -> dict[str, Any]:
-        """What was spent after the last row."""
+        """Return what was spent after the last row."""
         return {"seconds": dict(self._carried), **self._rest()}
 
     def _rest(self) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class RunMeter:
         return made
 
     def _used(self) -> dict[str, Any] | None:
-        """Energy of all rounds so far, and of the time since the last reading."""
+        """Return the energy of all rounds so far, and of the time since the last reading."""
         before, now = self._last, self._read()
         self._last = now
         if before is None or now is None:

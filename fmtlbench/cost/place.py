@@ -34,7 +34,7 @@ class Place:
 
 
 def resolve_place(country: str | None = None, region: str | None = None) -> Place:
-    """The caller's choice, else the environment's, else the user's config file's, else the world average.
+    """Return the caller's choice, else the environment's, else the user's config file's, else the world average.
 
     The first of them that names a country or region decides both.
 
@@ -72,7 +72,7 @@ def _checked(country: str | None, region: str | None, country_name: str, region_
 
 
 def _near_country(given: str, known: Mapping[str, str]) -> str:
-    """Two letters or a name are what people give instead of a code."""
+    """Find the country that two letters or a name mean, which people give instead of a code."""
     text = given.strip().lower()
     named = [code for code, name in known.items() if name.lower() == text]
     begins = [code for code, name in known.items() if len(text) > 3 and name.lower().startswith(text)]
@@ -86,12 +86,12 @@ def _near_country(given: str, known: Mapping[str, str]) -> str:
 
 
 def countries() -> dict[str, str]:
-    """Code → name; {} where the tables are not at hand."""
+    """Return code → name; {} where the tables are not at hand."""
     return {code: entry.get("country_name", code) for code, entry in _table("global_energy_mix.json").items()}
 
 
 def regions(country: str) -> list[str]:
-    """The regions of a country that have figures of their own."""
+    """Return the regions of a country that have figures of their own."""
     if country == "USA":
         return [name for name in _table("2023/usa_emissions.json") if not name.startswith("_")]
     if country == "CAN":

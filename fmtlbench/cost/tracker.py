@@ -70,7 +70,7 @@ class Tracker:
     """A running codecarbon tracker: kWh by part since it started."""
 
     def __init__(self, place: Place, gpus: list[str]) -> None:
-        """`gpus`: those the run uses, by number or identifier; none: what GPUs consume is not the run's.
+        """Prepare the sensors; `gpus`: those the run uses, by number or identifier; none: GPUs are not the run's.
 
         Raises:
             TrackerError: It does not start.
@@ -94,7 +94,7 @@ class Tracker:
 
         class Guarded(OfflineEmissionsTracker):
             def _monitor_power(self) -> None:
-                """Runs in a thread of its own every second, where an error would only fill the terminal."""
+                """Sample power every second, in a thread of its own, where an error would only fill the terminal."""
                 try:
                     super()._monitor_power()
                 except Exception as error:
@@ -109,7 +109,7 @@ class Tracker:
         self.sources = self._sources()
 
     def read(self) -> dict[str, float]:
-        """Energy by part in kWh.
+        """Return the energy by part in kWh.
 
         Raises:
             TrackerError: No reading came.
@@ -137,25 +137,50 @@ class Tracker:
 
 
 def options(place: Place, gpus: list[str], keep: Any, g_per_kwh: float) -> dict[str, Any]:
-    """Every option a configuration file or CODECARBON_… variable could change, so that none does."""
+    """Return every option that a configuration file or CODECARBON_… variable could change, so that none does."""
     return {
-        "project_name": "fmtlbench", "experiment_id": "fmtlbench", "experiment_name": "fmtlbench",
-        "measure_power_secs": NEVER, "tracking_mode": "process", "gpu_ids": gpus, "allow_multiple_runs": True,
+        "project_name": "fmtlbench",
+        "experiment_id": "fmtlbench",
+        "experiment_name": "fmtlbench",
+        "measure_power_secs": NEVER,
+        "tracking_mode": "process",
+        "gpu_ids": gpus,
+        "allow_multiple_runs": True,
         # nothing is written or sent
-        "output_methods": [], "output_handlers": [keep], "output_dir": tempfile.gettempdir(), "output_file": "none",
-        "on_csv_write": "append", "logging_logger": None, "metadata": None, "api_call_interval": -1,
-        "api_endpoint": "", "api_key": "", "emissions_endpoint": "", "prometheus_url": "",
-        "electricitymaps_api_token": "", "log_level": "warning", "logger_preamble": "",
+        "output_methods": [],
+        "output_handlers": [keep],
+        "output_dir": tempfile.gettempdir(),
+        "output_file": "none",
+        "on_csv_write": "append",
+        "logging_logger": None,
+        "metadata": None,
+        "api_call_interval": -1,
+        "api_endpoint": "",
+        "api_key": "",
+        "emissions_endpoint": "",
+        "prometheus_url": "",
+        "electricitymaps_api_token": "",
+        "log_level": "warning",
+        "logger_preamble": "",
         # nothing is scaled or replaced
-        "force_cpu_power": None, "force_ram_power": None, "force_mode_cpu_load": False, "pue": 1.0, "wue": 0.0,
-        "rapl_include_dram": False, "rapl_prefer_psys": False,
-        "force_carbon_intensity_g_co2e_kwh": g_per_kwh, "country_iso_code": place.country, "region": place.region,
-        "cloud_provider": None, "cloud_region": None, "country_2letter_iso_code": None,
-    }  # fmt: skip
+        "force_cpu_power": None,
+        "force_ram_power": None,
+        "force_mode_cpu_load": False,
+        "pue": 1.0,
+        "wue": 0.0,
+        "rapl_include_dram": False,
+        "rapl_prefer_psys": False,
+        "force_carbon_intensity_g_co2e_kwh": g_per_kwh,
+        "country_iso_code": place.country,
+        "region": place.region,
+        "cloud_provider": None,
+        "cloud_region": None,
+        "country_2letter_iso_code": None,
+    }
 
 
 def intensity(place: Place) -> float:
-    """Grams of CO₂e per kWh, from codecarbon's tables."""
+    """Return grams of CO₂e per kWh, from codecarbon's tables."""
     from codecarbon.core.emissions import Emissions
     from codecarbon.core.units import Energy
     from codecarbon.external.geography import GeoMetadata
@@ -171,7 +196,7 @@ def intensity(place: Place) -> float:
 
 
 def describe(hardware: Any) -> tuple[str, Source]:
-    """(part, source) of one of codecarbon's sensors."""
+    """Return (part, source) of one of codecarbon's sensors."""
     kind, mode = type(hardware).__name__, getattr(hardware, "_mode", "")
     if kind == "RAM":
         return "ram", Source(False, "codecarbon's model of memory modules")
@@ -190,7 +215,7 @@ def describe(hardware: Any) -> tuple[str, Source]:
 
 
 def _unreadable() -> str:
-    """Why a processor that could be measured is not."""
+    """Say why a processor that could be measured is not."""
     counters = [*RAPL.glob("intel-rapl:*/energy_uj")]
     if counters and not any(os.access(counter, os.R_OK) for counter in counters):
         return "; RAPL is there, but this user may not read it"
@@ -198,13 +223,13 @@ def _unreadable() -> str:
 
 
 def gpus_of(device: Any, environment: Mapping[str, str] = os.environ) -> list[str]:
-    """What a torch device is called outside this process: CUDA_VISIBLE_DEVICES renumbers them."""
+    """Return what a torch device is called outside this process: CUDA_VISIBLE_DEVICES renumbers them."""
     if device.type != "cuda":
         return []
     return [gpu_name(device.index or 0, environment)]
 
 
 def gpu_name(index: int, environment: Mapping[str, str] = os.environ) -> str:
-    """What the GPU that torch numbers `index` is called outside this process: a number or a UUID."""
+    """Return what the GPU that torch numbers `index` is called outside this process: a number or a UUID."""
     visible = [name.strip() for name in environment.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
     return visible[index] if index < len(visible) else str(index)

@@ -13,5 +13,5 @@ FORMATS = tuple(_FILES)
 
 
 def render(tables: Sequence[Table], style: str, **options: Any) -> str:
-    """`tables` in one of `FORMATS`; `options` belong to the format."""
+    """Return `tables` in one of `FORMATS`; `options` belong to the format."""
     return importlib.import_module(f".{_FILES[style]}", __name__).render(tables, **options)

@@ -8,14 +8,14 @@ from ..table import BEST, MISSING, SECOND, Cell, Column, Table
 
 
 def clean(text: str) -> str:
-    """One line without control characters: a title must not steer a terminal or break a row."""
+    """Return one line without control characters: a title must not steer a terminal or break a row."""
     return "".join(c for c in " ".join(text.split()) if c.isprintable())
 
 
 def cell_text(
     cell: Cell, column: Column, style: Callable[[str, str], str], plus_minus: str = " ± ", superscript: Callable = str
 ) -> str:
-    """Value, its signs, spread and interval; `style(text, mark)` dresses the value alone, `superscript` the signs."""
+    """Return value, signs, spread, interval; `style(text, mark)` dresses the value alone, `superscript` the signs."""
     if cell.value is None:
         return style(cell.word or MISSING, "")
     text = style(cell.printed or column.text(cell.value), cell.mark)

@@ -12,7 +12,7 @@ from ._words import clean
 
 
 def render(tables: Sequence[Table]) -> str:
-    """One line per row of every table; a table without some column leaves it empty."""
+    """Return one line per row of every table; a table without some column leaves it empty."""
     records = [record for table in tables for record in _records(table)]
     names = list(dict.fromkeys(name for record in records for name in record))
     text = io.StringIO()
@@ -41,7 +41,7 @@ def _records(table: Table) -> list[dict[str, Any]]:
 
 
 def _spreads(column: Column, cells: Sequence[Cell]) -> list[str]:
-    """Which extra columns a column needs."""
+    """Return which extra columns a column needs."""
     names = ["std"] if any(cell.std is not None for cell in cells) else []
     return names + (["low", "high"] if any(cell.interval for cell in cells) else [])
 

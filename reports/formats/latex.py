@@ -11,20 +11,55 @@ from ._words import cell_text, clean, has_marks
 
 PACKAGES = (r"\usepackage[T1]{fontenc}", r"\usepackage{booktabs}", r"\usepackage{graphicx}")
 _SPECIAL = {
-    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
-    "|": r"\textbar{}", '"': r"\textquotedbl{}", "`": "{`}", "'": "{'}",
-    "[": "{[}", "]": "{]}", "*": "{*}",  # after a line break LaTeX would take these for its arguments
-    "²": r"\textsuperscript{2}", "³": r"\textsuperscript{3}", "–": "--", "—": "---", "…": r"\ldots{}",
-    "±": r"$\pm$", "×": r"$\times$", "−": "$-$", "·": r"$\cdot$", "→": r"$\rightarrow$", "↑": r"$\uparrow$",
-    "↓": r"$\downarrow$", "≤": r"$\leq$", "≥": r"$\geq$", "≈": r"$\approx$", "≠": r"$\neq$", "∞": r"$\infty$",
-    "†": r"$\dagger$", "‡": r"$\ddagger$", "°": r"$^{\circ}$", "’": "'", "‘": "`", "“": "``", "”": "''",
-}  # fmt: skip
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "`": "{`}",
+    "'": "{'}",
+    "[": "{[}",
+    "]": "{]}",
+    "*": "{*}",  # after a line break LaTeX would take these for its arguments
+    "²": r"\textsuperscript{2}",
+    "³": r"\textsuperscript{3}",
+    "–": "--",
+    "—": "---",
+    "…": r"\ldots{}",
+    "±": r"$\pm$",
+    "×": r"$\times$",
+    "−": "$-$",
+    "·": r"$\cdot$",
+    "→": r"$\rightarrow$",
+    "↑": r"$\uparrow$",
+    "↓": r"$\downarrow$",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+    "≈": r"$\approx$",
+    "≠": r"$\neq$",
+    "∞": r"$\infty$",
+    "†": r"$\dagger$",
+    "‡": r"$\ddagger$",
+    "°": r"$^{\circ}$",
+    "’": "'",
+    "‘": "`",
+    "“": "``",
+    "”": "''",
+}
 _CAPITALS = {"Γ", "Δ", "Θ", "Λ", "Ξ", "Π", "Σ", "Υ", "Φ", "Ψ", "Ω"}  # the others look like Latin letters
 
 
 def render(tables: Sequence[Table], standalone: bool = False) -> str:
-    r"""One table environment each; `standalone` puts \documentclass and \end{document} around them."""
+    r"""Return one table environment each; `standalone` puts \documentclass and \end{document} around them."""
     body = "\n".join(map(_table, tables))
     if not standalone:
         return "% Needs in the preamble:\n" + "".join(f"%   {line}\n" for line in PACKAGES) + "\n" + body
@@ -89,7 +124,7 @@ def _raised(signs: str) -> str:
 
 
 def escape(text: str) -> str:
-    """Text that pdfLaTeX prints as it is; a character its fonts lack is named by its code point."""
+    """Return text that pdfLaTeX prints as it is; a character its fonts lack is named by its code point."""
     return "".join(map(_character, clean(text)))
 
 

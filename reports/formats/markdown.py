@@ -47,6 +47,6 @@ def _dress(text: str, mark: str) -> str:
 
 
 def escape(text: str) -> str:
-    """Text that Markdown and HTML leave alone, on one line."""
+    """Return text that Markdown and HTML leave alone, on one line."""
     text = re.sub(r"[&<>]", lambda found: _ENTITIES[found[0]], clean(text))
     return re.sub(r"([\\`*_|\[\]#~])", r"\\\1", text)

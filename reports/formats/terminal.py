@@ -15,7 +15,7 @@ _GAP = "  "
 
 
 def render(tables: Sequence[Table], width: int | None = None, styled: bool = False) -> str:
-    """`width`: of the terminal; None never cuts. `styled`: bold and underline; otherwise * and ' say the same."""
+    """Return the tables for a terminal of `width` (None: never cut); unless `styled`, * and ' mark the best."""
     return "\n".join(_table(table, width, styled) for table in tables)
 
 
@@ -39,7 +39,7 @@ def _wrapped(text: str, width: int | None) -> list[str]:
 
 
 def _body(table: Table, letters: dict[str, str], styled: bool) -> list[list[str]]:
-    """The rows as text, labels first."""
+    """Return the rows as text, labels first."""
 
     def refer(note: str) -> str:
         return f" [{letters[note]}]" if note else ""
@@ -59,7 +59,7 @@ def _body(table: Table, letters: dict[str, str], styled: bool) -> list[list[str]
 
 
 def _head(table: Table) -> list[list[str]]:
-    """Two lines: titles, then metrics with arrows; one where no column has either."""
+    """Return two lines: titles, then metrics with arrows; one where no column has either."""
     titles = [*map(clean, table.heads), *(clean(c.title) for c in table.columns)]
     under = [*[""] * len(table.heads), *(clean(f"{c.metric} {c.arrow}") for c in table.columns)]
     return [titles, under] if any(under) else [titles]
@@ -106,7 +106,7 @@ def _aligned(line: list[str], widths: list[int], labels: int) -> str:
 
 
 def _parts(table: Table, letters: dict[str, str], width: int | None, styled: bool) -> list[Table]:
-    """Pieces that fit the width, as far as one column beside the labels does."""
+    """Split into pieces that fit the width, as far as one column beside the labels does."""
     widths, labels = _widths(table, letters, styled), len(table.heads)
     room = (width or 10**9) - sum(widths[:labels]) - len(_GAP) * (labels - 1)
     pieces: list[list[int]] = [[]]
@@ -129,7 +129,7 @@ def _parts(table: Table, letters: dict[str, str], width: int | None, styled: boo
 
 
 def _len(text: str) -> int:
-    """Terminal cells, not characters; colour codes take none."""
+    """Return the width in terminal cells, not characters; colour codes take none."""
     from rich.cells import cell_len
 
     return cell_len(re.sub(r"\x1b\[\d*m", "", text))

@@ -35,7 +35,7 @@ class Options:
 
 
 def make_figure(kind: str, collection: Collection, options: Options, notes: list[str]) -> Figure:
-    """One of `KINDS`, drawn from the runs; what a reader of the figure must know is added to `notes`."""
+    """Draw one of `KINDS` from the runs; what a reader of the figure must know is added to `notes`."""
     if kind not in KINDS:
         raise unknown("kind of figure", kind, KINDS)
     if not collection.runs:
@@ -171,9 +171,16 @@ def _analysis(collection: Collection, o: Options, notes: list[str]):
 
 
 KINDS: dict[str, Callable[[Collection, Options, list[str]], Figure]] = {
-    "rounds": _rounds, "clients": _clients, "hyperweights": _hyperweights, "grouping": _grouping,
-    "updates": _updates, "pareto": _pareto, "cd": _cd, "pvalues": _pvalues, "distribution": _distribution,
-}  # fmt: skip
+    "rounds": _rounds,
+    "clients": _clients,
+    "hyperweights": _hyperweights,
+    "grouping": _grouping,
+    "updates": _updates,
+    "pareto": _pareto,
+    "cd": _cd,
+    "pvalues": _pvalues,
+    "distribution": _distribution,
+}
 
 
 WITH_DELTA = ("rounds", "clients", "pareto")
@@ -193,7 +200,7 @@ def _of_scenario(runs: Sequence[RunRecord], scenario: str | None) -> list[RunRec
 
 
 def _comparable(collection: Collection, o: Options, notes: list[str]) -> list[RunRecord]:
-    """The runs of one table: of one scenario, unless rows were asked for that differ in it."""
+    """Return the runs of one table: of one scenario, unless rows were asked for that differ in it."""
     runs = collection.runs
     if o.scenario is not None or len({run.table[0] for run in runs}) > 1:
         runs = _of_scenario(runs, o.scenario)
@@ -201,7 +208,7 @@ def _comparable(collection: Collection, o: Options, notes: list[str]) -> list[Ru
 
 
 def _one_setting(collection: Collection, runs: Sequence[RunRecord], notes: list[str]) -> list[RunRecord]:
-    """Runs of equal setting only, as in the tables, and each method and seed once."""
+    """Return runs of equal setting only, as in the tables, and each method and seed once."""
     from ..stats.blocks import comparable
 
     frame = collection.frame

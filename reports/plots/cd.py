@@ -31,13 +31,19 @@ def cd_figure(ranks: pd.Series, p: pd.DataFrame, cd: float, alpha: float = 0.05)
     figure = new_figure(1.0)
     axes = figure.add_subplot(xlim=(1, k))
     drawn = critical_difference_diagram(
-        ranks, p, alpha=alpha, ax=axes,
+        ranks,
+        p,
+        alpha=alpha,
+        ax=axes,
         color_palette={name: style.color for name, style in styles(ranks.index).items()},
-        label_fmt_left="{label} ({rank:.2f}) ", label_fmt_right=" ({rank:.2f}) {label}",
-        label_props={"fontsize": 7}, elbow_props={"linewidth": 0.8},
-        marker_props={"s": 9}, crossbar_props={"linewidth": 2.2, "color": "0.25", "solid_capstyle": "butt"},
+        label_fmt_left="{label} ({rank:.2f}) ",
+        label_fmt_right=" ({rank:.2f}) {label}",
+        label_props={"fontsize": 7},
+        elbow_props={"linewidth": 0.8},
+        marker_props={"s": 9},
+        crossbar_props={"linewidth": 2.2, "color": "0.25", "solid_capstyle": "butt"},
         text_h_margin=0.05 * k,
-    )  # fmt: skip
+    )
     for text in drawn["labels"]:
         text.set_color("black")  # light colours make poor letters
     lowest = min(text.get_position()[1] for text in drawn["labels"])
@@ -53,7 +59,7 @@ def cd_figure(ranks: pd.Series, p: pd.DataFrame, cd: float, alpha: float = 0.05)
 
 
 def _place(figure: Figure, axes: Axes, labels: list[Text], k: int, height: float) -> None:
-    """Room for the labels on both sides; the axis takes the rest, and the page grows where that were too little."""
+    """Make room for the labels on both sides; the axis takes the rest, and the page grows where that is too little."""
     axes.set_xlim(1, k)
     left, right, axis = 0.0, 0.0, WIDTH
     for _ in range(20):  # labels begin at a rank, so how far they stick out depends on the length of the axis

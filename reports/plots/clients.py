@@ -19,7 +19,7 @@ from .style import legend_below, new_figure, styled, styles
 
 
 def scaled(runs: Sequence[RunRecord], notes: list[str]) -> list[RunRecord]:
-    """Runs that differ in the number of clients only; of several such sets the one with most numbers and methods."""
+    """Return runs that differ in the number of clients only; of several sets the one with most numbers and methods."""
     values = setting_values(runs)
     sets: dict[tuple, list[RunRecord]] = {}
     for run in runs:
@@ -39,7 +39,7 @@ def scaled(runs: Sequence[RunRecord], notes: list[str]) -> list[RunRecord]:
 
 
 def clients_points(runs: Sequence[RunRecord], split: str = "global", delta: Delta | None = None) -> pd.DataFrame:
-    """(label, seed, clients, delta_m) of every run; unless a reference is named, the local ones are the zero."""
+    """Return (label, seed, clients, delta_m) of every run; unless a reference is named, the local ones are the zero."""
     bases = Bases(runs, split, delta)
     zero = () if bases.rule.reference else (bases.rule.baseline,)
     shown = [run for run in runs if not {run.summary["algorithm"], run.row[0]} & set(zero)]
@@ -64,7 +64,7 @@ def clients_points(runs: Sequence[RunRecord], split: str = "global", delta: Delt
 
 @styled
 def clients_figure(points: pd.DataFrame) -> Figure:
-    """One line per method over the number of clients, with bars of one standard deviation over seeds."""
+    """Draw one line per method over the number of clients, with bars of one standard deviation over seeds."""
     figure = new_figure(2.0)
     axes = figure.add_subplot(xlabel="number of clients", ylabel="Δm (%) ↑")
     counts = sorted(points["clients"].unique())

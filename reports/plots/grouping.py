@@ -58,7 +58,7 @@ def layer_votes(run: RunRecord, client: str | None = None) -> pd.DataFrame | Non
 
 @styled
 def grouping_figure(frequency: pd.DataFrame, votes: pd.DataFrame | None = None) -> Figure:
-    """The frequencies as a heat map, and below it the votes where there are some; clients are numbered from above."""
+    """Draw the frequencies as a heat map, and below it the votes if there are some; clients are numbered from above."""
     n = len(frequency)
     heights = [max(1.4, 0.2 + LINE * n)] + ([max(0.9, 0.35 + LINE * len(votes))] if votes is not None else [])
     figure = new_figure(sum(heights) + 0.45, max(WIDTH, 1.6 + 0.09 * n))
@@ -80,7 +80,7 @@ def grouping_figure(frequency: pd.DataFrame, votes: pd.DataFrame | None = None) 
 
 
 def short_names(names: list[str], width: int = 22) -> list[str]:
-    """Layer names without the words that say nothing, or that all of them have, cut at the front."""
+    """Return layer names without the words that say nothing, or that all of them have, cut at the front."""
     words = [name.removesuffix(".weight").replace("layers_", "").split(".") for name in names]
     common = {"encoder", "layers", "blocks"} | (set.intersection(*map(set, words)) if len(words) > 1 else set())
     short = [".".join(w for w in own if w not in common) or ".".join(own) for own in words]

@@ -29,7 +29,7 @@ def hyperweights_data(run: RunRecord, round_: int | None = None) -> tuple[pd.Dat
 
 @styled
 def hyperweights_figure(alpha: pd.DataFrame, beta: pd.DataFrame) -> Figure:
-    """α as lines, β as a heat map below; a part that was not shared is left out."""
+    """Draw α as lines, β as a heat map below; a part that was not shared is left out."""
     columns = legend_columns(list(alpha), 2)
     heights = [1.9 + legend_height(alpha.shape[1], columns)] * (not alpha.empty)
     heights += [max(1.3, 0.45 + LINE * len(beta))] * (not beta.empty)

@@ -21,7 +21,7 @@ COSTS = {"seconds": "time (s) ↓", "kwh": "energy (kWh) ↓", "bytes": "communi
 def pareto_points(
     runs: Sequence[RunRecord], cost: str = "seconds", split: str = "global", delta: Delta | None = None
 ) -> pd.DataFrame:
-    """(label, seed, cost, delta_m) of every run; those that Δm is against have 0."""
+    """Return (label, seed, cost, delta_m) of every run; those that Δm is against have 0."""
     if cost not in COSTS:
         raise unknown("cost", cost, COSTS, "--cost")
     lacking = [run.name for run in runs if _cost(run, cost) is None]
@@ -50,7 +50,7 @@ def _cost(run: RunRecord, cost: str) -> float | None:
 
 
 def front(cost: Sequence[float], gain: Sequence[float]) -> list[int]:
-    """Points no other point beats in both, by rising cost."""
+    """Return the points that no other point beats in both, by rising cost."""
     order = sorted(range(len(cost)), key=lambda i: (cost[i], -gain[i]))
     kept, best = [], float("-inf")
     for i in order:
@@ -62,7 +62,7 @@ def front(cost: Sequence[float], gain: Sequence[float]) -> list[int]:
 
 @styled
 def pareto_figure(points: pd.DataFrame, cost: str = "seconds") -> Figure:
-    """One point per method: means over seeds, with bars of one standard deviation."""
+    """Draw one point per method: means over seeds, with bars of one standard deviation."""
     figure = new_figure(2.1)
     axes = figure.add_subplot(xlabel=COSTS[cost], ylabel="Δm (%) ↑")
     look = styles(points["label"])

@@ -14,7 +14,7 @@ SHADES = ("#08519c", "#3182bd", "#9ecae1", "#e3eef9", "#f7f7f7")
 
 @styled
 def pvalues_figure(table: pd.DataFrame, alpha: float = 0.05, label: str = "p") -> Figure:
-    """The lower triangle; p below `alpha` is in bold.
+    """Draw the lower triangle; p below `alpha` is in bold.
 
     Args:
         table: Symmetric, methods by methods.
@@ -35,9 +35,15 @@ def pvalues_figure(table: pd.DataFrame, alpha: float = 0.05, label: str = "p") -
         for j in range(i + 1):
             p = lower[i, j]
             axes.text(
-                j, i, short_p(p), ha="center", va="center", fontsize=7,
-                color="white" if p < 0.01 else "black", fontweight="bold" if p < alpha else "normal",
-            )  # fmt: skip
+                j,
+                i,
+                short_p(p),
+                ha="center",
+                va="center",
+                fontsize=7,
+                color="white" if p < 0.01 else "black",
+                fontweight="bold" if p < alpha else "normal",
+            )
     axes.set_xticks(range(k - 1), names[:-1], rotation=45, ha="right", rotation_mode="anchor")
     axes.set_yticks(range(k - 1), names[1:])
     axes.tick_params(length=0)
@@ -54,7 +60,7 @@ def pvalues_figure(table: pd.DataFrame, alpha: float = 0.05, label: str = "p") -
 
 
 def short_p(p: float) -> str:
-    """As wide as a cell: .034, <.001, 1."""
+    """Return p as wide as a cell: .034, <.001, 1."""
     if p < 0.001:
         return "<.001"
     if p > 0.9995:

@@ -26,7 +26,7 @@ def rounds_curves(
     client: str | None = None,
     delta: Delta | None = None,
 ) -> tuple[pd.DataFrame, str, str]:
-    """(label, seed, round, x, y) rows, and what the axes say.
+    """Return rows (label, seed, round, x, y), and what the axes say.
 
     Δm as `delta` asks for it, against final scores, unless a task or client is named: then the task's metric, averaged
     over the clients that have it.
@@ -75,7 +75,7 @@ def _metric(run: RunRecord, records: list[dict], task: str | None, client: str |
 
 @styled
 def rounds_figure(curves: pd.DataFrame, xlabel: str, ylabel: str) -> Figure:
-    """One line per method: the mean over seeds, and a band of one standard deviation where there are several."""
+    """Draw one line per method: the mean over seeds, and a band of one standard deviation where there are several."""
     figure = new_figure(2.1)
     axes = figure.add_subplot(xlabel=xlabel, ylabel=ylabel)
     look = styles(curves["label"])

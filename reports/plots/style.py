@@ -21,27 +21,69 @@ ENDINGS = (".pdf", ".png", ".svg")
 GREY = "#777777"
 
 RC = {
-    "font.size": 7.5, "axes.labelsize": 7.5, "axes.titlesize": 7.5, "xtick.labelsize": 7, "ytick.labelsize": 7,
-    "legend.fontsize": 7, "legend.frameon": False, "legend.handlelength": 2.4, "legend.columnspacing": 1.0,
-    "legend.labelspacing": 0.3, "legend.borderpad": 0.1, "axes.linewidth": 0.6, "lines.linewidth": 1.1,
-    "lines.markersize": 3.5, "xtick.major.width": 0.6, "ytick.major.width": 0.6, "axes.spines.top": False,
-    "axes.spines.right": False, "axes.grid": False, "grid.linewidth": 0.4, "grid.color": "0.88",
-    "figure.constrained_layout.w_pad": 0.02, "figure.constrained_layout.h_pad": 0.02,
-    "pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "fmtlbench", "image.interpolation": "nearest",
-}  # fmt: skip
+    "font.size": 7.5,
+    "axes.labelsize": 7.5,
+    "axes.titlesize": 7.5,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7,
+    "legend.frameon": False,
+    "legend.handlelength": 2.4,
+    "legend.columnspacing": 1.0,
+    "legend.labelspacing": 0.3,
+    "legend.borderpad": 0.1,
+    "axes.linewidth": 0.6,
+    "lines.linewidth": 1.1,
+    "lines.markersize": 3.5,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": False,
+    "grid.linewidth": 0.4,
+    "grid.color": "0.88",
+    "figure.constrained_layout.w_pad": 0.02,
+    "figure.constrained_layout.h_pad": 0.02,
+    "pdf.fonttype": 42,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "fmtlbench",
+    "image.interpolation": "nearest",
+}
 
 # Told apart by people with any of the usual colour-vision deficiencies, and by lightness in print (Okabe–Ito, Tol).
 COLOURS = (
-    "#000000", "#0072B2", "#E69F00", "#009E73", "#56B4E9", "#CC79A7", "#999933", "#882255", "#D55E00", "#777777",
-)  # fmt: skip
+    "#000000",
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#56B4E9",
+    "#CC79A7",
+    "#999933",
+    "#882255",
+    "#D55E00",
+    "#777777",
+)
 MARKERS = ("o", "s", "^", "v", "D", "P", "X", "<", "*", ">", "p", "h", "d")
 LINES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)))
 
 # A method keeps its place whatever else a figure shows.
 PLACES = (
-    "local", "fedavg", "fedprox", "fedper", "fedrep", "ditto", "fedamp", "matfl", "fedhca2", "singletaskfl",
-    "fedbabu", "fedmtl", "fedsta", "pcgrad", "cagrad",
-)  # fmt: skip
+    "local",
+    "fedavg",
+    "fedprox",
+    "fedper",
+    "fedrep",
+    "ditto",
+    "fedamp",
+    "matfl",
+    "fedhca2",
+    "singletaskfl",
+    "fedbabu",
+    "fedmtl",
+    "fedsta",
+    "pcgrad",
+    "cagrad",
+)
 
 
 @dataclass(frozen=True)
@@ -61,7 +103,7 @@ class Style:
 
 
 def styles(labels: Iterable[str]) -> dict[str, Style]:
-    """One style per label, the same in every figure: fixed for the zoo, derived from the name for others.
+    """Return one style per label, the same in every figure: fixed for the zoo, derived from the name for others.
 
     A variant, "FedProx (mu=0.1)", has its method's colour with a marker and line of its own.
     """
@@ -85,7 +127,7 @@ def styles(labels: Iterable[str]) -> dict[str, Style]:
 
 
 def in_order(names: Iterable[str]) -> dict[str, Style]:
-    """Styles for what has no place of its own, such as clients."""
+    """Return styles for what has no place of its own, such as clients."""
     return {name: _style(place) for place, name in enumerate(names)}
 
 
@@ -121,19 +163,19 @@ def arrow(higher_is_better: bool) -> str:
 
 
 def legend_below(figure: Figure, handles, labels, columns: int = 3, handle: float = 2.4) -> None:
-    """A legend under the axes, in as many columns as fit; the figure grows by it. `handle`: length in letters."""
+    """Put a legend under the axes, in as many columns as fit; the figure grows by it. `handle`: length in letters."""
     columns = legend_columns(labels, columns, handle)
     figure.set_figheight(figure.get_figheight() + legend_height(len(labels), columns))
     figure.legend(handles, labels, loc="outside lower center", ncols=columns, handlelength=handle)
 
 
 def text_width(texts: Iterable[str], size: float = 7) -> float:
-    """The longest of them in inches."""
+    """Return the width of the longest text in inches."""
     return max((TextPath((0, 0), text, size=size).get_extents().x1 for text in texts if text), default=0) / 72
 
 
 def legend_columns(labels, most: int, handle: float = 2.4) -> int:
-    """How many columns of these labels fit the width of a figure."""
+    """Return how many columns of these labels fit the width of a figure."""
     each = text_width(labels) + (handle + 1.8) * 7 / 72
     return max(1, min(most, len(labels), int(WIDTH / each)))
 
@@ -143,7 +185,7 @@ def legend_height(entries: int, columns: int) -> float:
 
 
 def heat_bar(figure: FigureBase, axes, image, label: str) -> None:
-    """The colours' scale beside a heat map."""
+    """Draw the colours' scale beside a heat map."""
     bar = figure.colorbar(image, ax=axes, aspect=25, pad=0.02)
     bar.set_label(label)
     bar.outline.set_linewidth(0.4)

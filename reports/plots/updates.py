@@ -31,7 +31,7 @@ class Updates:
 
 
 def updates_points(run: RunRecord, kind: str = "encoder", round_: int | None = None, normalise: bool = True) -> Updates:
-    """Principal components of the updates of one round (default: the last that has them).
+    """Return the principal components of the updates of one round (default: the last that has them).
 
     Args:
         run: Of any method whose clients share something.
@@ -63,7 +63,7 @@ def updates_points(run: RunRecord, kind: str = "encoder", round_: int | None = N
 
 
 def principal_plane(gram: np.ndarray, normalise: bool) -> tuple[np.ndarray, tuple[float, float]]:
-    """Coordinates [n, 2] and shares of variance, from inner products alone: eigenvectors of the centred Gram matrix."""
+    """Return coordinates [n, 2] and shares of variance from inner products alone, by the centred Gram matrix."""
     if normalise:
         length = np.sqrt(np.clip(np.diag(gram), 0, None))
         length[length == 0] = 1  # a client that did not move stays at the origin
@@ -79,7 +79,7 @@ def principal_plane(gram: np.ndarray, normalise: bool) -> tuple[np.ndarray, tupl
 
 @styled
 def updates_figure(updates: Updates) -> Figure:
-    """A colour per task, a marker per dataset."""
+    """Draw the updates: a colour per task, a marker per dataset."""
     points = updates.points
     figure = new_figure(2.5)
     share = [f"PC {i + 1} ({100 * s:.0f} % of variance)" for i, s in enumerate(updates.explained)]
@@ -89,9 +89,15 @@ def updates_figure(updates: Updates) -> Figure:
     shapes = dict(zip(sorted(points["dataset"].unique()), SHAPES * 9))
     for (task, dataset), of in points.groupby(["task", "dataset"]):
         axes.plot(
-            of["x"], of["y"], shapes[dataset], color=colours[task], markersize=5, alpha=0.85, markeredgecolor="white",
+            of["x"],
+            of["y"],
+            shapes[dataset],
+            color=colours[task],
+            markersize=5,
+            alpha=0.85,
+            markeredgecolor="white",
             markeredgewidth=0.4,
-        )  # fmt: skip
+        )
     for line in (axes.axhline, axes.axvline):
         line(0, color="0.85", linewidth=0.5, zorder=0)
     axes.set_aspect("equal", adjustable="datalim")

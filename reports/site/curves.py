@@ -15,7 +15,7 @@ Points = list[tuple[int, float]]
 
 
 def score_curves(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Points]]:
-    """Primary scores: split → "client · task metric" → (round, value)."""
+    """Return the primary scores: split → "client · task metric" → (round, value)."""
     found: dict[str, dict[str, Points]] = {}
     for row in rows:
         for s in row.get("scores") or ():
@@ -27,7 +27,7 @@ def score_curves(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Point
 
 
 def loss_curves(rows: Iterable[Mapping[str, Any]]) -> dict[str, Points]:
-    """Training losses: "client · task" → (round, value)."""
+    """Return the training losses: "client · task" → (round, value)."""
     found: dict[str, Points] = {}
     for row in rows:
         for client, losses in (row.get("losses") or {}).items():
@@ -42,7 +42,7 @@ def _title(task: str) -> str:
 
 
 def draw(curves: Mapping[str, Points]) -> Html | None:
-    """One small figure per curve that has two points and more; None where there is no such curve."""
+    """Draw one small figure per curve that has two points and more; None where there is no such curve."""
     drawn = [_figure(name, points) for name, points in curves.items() if len(points) > 1]
     return tag("div", join(drawn, "\n"), class_="curves") if drawn else None
 
@@ -65,7 +65,7 @@ def _figure(name: str, points: Points) -> Html:
 
 
 def _thinned(points: Points) -> Points:
-    """At most `MOST` of them, the first and the last among them."""
+    """Return at most `MOST` of them, the first and the last among them."""
     if len(points) <= MOST:
         return points
     return [points[round(i * (len(points) - 1) / (MOST - 1))] for i in range(MOST)]

@@ -53,19 +53,19 @@ class Page:
 
     @property
     def setting(self) -> tuple:
-        """Equal for the pages that show the same runs on other test images."""
+        """Return a key that is equal for the pages that show the same runs on other test images."""
         run = self.runs[0]
         return (self.scenario, run.summary.get("scenario_version"), run.setting, run.data_key)
 
     @property
     def tasks(self) -> list[str]:
-        """In the order of the table's columns, which are called dataset/task/metric."""
+        """Return the tasks in the order of the table's columns, which are called dataset/task/metric."""
         scored = [column.key.split("/") for column in self.table.columns if column.key.count("/") >= 2]
         return list(dict.fromkeys(words[-2] for words in scored))
 
     @property
     def too_many(self) -> str:
-        """Why pairs of methods are not tested here; "" where they are."""
+        """Say why pairs of methods are not tested here; "" where they are."""
         count = len(self.table.rows)
         if count <= MOST_COMPARED:
             return ""
@@ -76,7 +76,7 @@ class Page:
 
 
 def own_collection(page: Page, collection: Collection) -> Collection:
-    """The runs of a page alone."""
+    """Return the runs of a page alone."""
     names = {run.name for run in page.runs}
     runs: list[RunRecord] = []
     for run in page.runs:
@@ -104,7 +104,7 @@ def plan_site(
     spread: str = "seeds",
     fair: bool = False,
 ) -> Site:
-    """The pages for these runs; the choices are those of `leaderboards`, and `splits` None means all.
+    """Plan the pages for these runs; the choices are those of `leaderboards`, and `splits` None means all.
 
     Raises:
         UsageError: No run has a score to show.
@@ -139,7 +139,7 @@ def plan_site(
 
 
 def slug(text: str, taken: set[str]) -> str:
-    """A file name that every system takes and that no other page has."""
+    """Return a file name that every system takes and that no other page has."""
     name = re.sub(r"[^a-z0-9_-]+", "-", text.lower()).strip("-")[-100:].strip("-") or "page"
     count, made = 1, "page-index" if name == "index" else name
     while made in taken:

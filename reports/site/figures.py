@@ -26,7 +26,7 @@ class Drawn:
 
 
 def _wanted(page: Page) -> list[tuple[str, str, str, str, dict[str, Any]]]:
-    """(file, title, what it shows, kind, options)."""
+    """List the figures of a page: (file, title, what it shows, kind, options)."""
     lines = "one line per method"
     wanted = [("delta", "Δm over rounds", f"Δm over rounds against final scores, {lines}", "rounds", {})]
     for task in page.tasks:
@@ -46,7 +46,7 @@ def _wanted(page: Page) -> list[tuple[str, str, str, str, dict[str, Any]]]:
 def draw_figures(
     page: Page, collection: Collection, root: Path, delta: Delta | None = None
 ) -> tuple[list[Drawn], list[str]]:
-    """The figures of a page, drawn from its own runs and written below `root`; a line for each that there is not."""
+    """Draw the figures of a page from its own runs, below `root`; return them, and a line for each that is missing."""
     from ..plots import Options, make_figure, save_figure
 
     drawn, refused = [], []

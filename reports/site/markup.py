@@ -24,7 +24,7 @@ class Html(str):
 
 
 def escape(text: Any) -> Html:
-    """One line of plain text, safe between tags and inside quoted attributes; a space at its ends stays."""
+    """Return one line of plain text, safe between tags and inside quoted attributes; a space at its ends stays."""
     return _escape(str(text))
 
 
@@ -35,13 +35,13 @@ def _escape(text: str) -> Html:
 
 
 def verbatim(text: str) -> Html:
-    """Several lines as they are, without characters that HTML does not allow."""
+    """Return several lines as they are, without characters that HTML does not allow."""
     kept = "".join(c for c in text.replace("\r\n", "\n") if c.isprintable() or c in "\n\t")
     return Html(html.escape(kept, quote=True))
 
 
 def tag(name: str, /, *children: Any, **attributes: Any) -> Html:
-    """An element. `class_` is class, `data_value` is data-value; None and False leave an attribute out."""
+    """Make an element. `class_` is class, `data_value` is data-value; None and False leave an attribute out."""
     words = [name]
     for key, value in attributes.items():
         if value is None or value is False:
@@ -53,7 +53,7 @@ def tag(name: str, /, *children: Any, **attributes: Any) -> Html:
 
 
 def join(children: Iterable[Any], between: str = "") -> Html:
-    """Children in a row: text is escaped, None is nothing, lists are opened."""
+    """Join children in a row: text is escaped, None is nothing, lists are opened."""
     return Html(between.join(_child(child) for child in children if child is not None))
 
 
@@ -64,7 +64,7 @@ def _child(child: Any) -> str:
 
 
 def document(title: str, main: Iterable[Any], crumbs: Iterable[tuple[str, str | None]] = (), up: str = "") -> Html:
-    """A whole page. `crumbs`: (text, address), the last without one; `up`: the way to the site's root."""
+    """Make a whole page. `crumbs`: (text, address), the last without one; `up`: the way to the site's root."""
     head = [
         tag("meta", charset="utf-8"),
         tag("meta", http_equiv="Content-Security-Policy", content=POLICY),

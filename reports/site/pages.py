@@ -19,7 +19,7 @@ DOWNLOADS = {"csv": ("CSV", "csv"), "md": ("Markdown", "md"), "latex": ("LaTeX",
 
 
 def index_page(site: Site) -> Html:
-    """What there is, by scenario and setting."""
+    """Make the page that lists what there is, by scenario and setting."""
     settings: dict[tuple, list[Page]] = {}
     for page in site.pages:
         settings.setdefault(page.setting, []).append(page)
@@ -80,7 +80,7 @@ def _described(run: RunRecord) -> str:
 def scenario_page(
     page: Page, site: Site, collection: Collection, figures: Sequence[Drawn], refused: Sequence[str]
 ) -> Html:
-    """Table, downloads, figures, tests and costs of one setting and split; `collection` has its runs alone."""
+    """Make the page of one setting and split: table, figures, tests, costs; `collection` has its runs alone."""
     splits = [
         tag("a", other.split, href=f"{other.slug}.html", aria_current="page" if other is page else None)
         for other in site.pages
@@ -110,7 +110,7 @@ def scenario_page(
 
 
 def leaderboard(page: Page, site: Site) -> Html:
-    """The table; a method leads to its run of the lowest seed, the last column to each of its runs."""
+    """Make the table; a method leads to its run of the lowest seed, the last column to each of its runs."""
 
     def first(row: Row) -> str | None:
         runs = page.runs_of(row)
@@ -170,7 +170,7 @@ def _significance(page: Page, site: Site, collection: Collection) -> Html:
 
 
 def _costs(page: Page, site: Site, collection: Collection) -> Html | None:
-    """Nothing where no run says what it cost."""
+    """Make the table of costs; None where no run says what it cost."""
     from ..cost import cost_tables
 
     heading = tag("h2", "Cost")

@@ -56,7 +56,7 @@ def run_page(run: RunRecord, site: Site) -> Html:
 
 
 def _section(title: str, make: Callable[[RunRecord], Any], run: RunRecord) -> Html:
-    """What a file of the run lacks or garbles is said in its place."""
+    """Make a section; what a file of the run lacks or garbles is said in its place."""
     try:
         content = make(run)
     except FmtlbenchError as error:
@@ -144,12 +144,19 @@ def _setup(run: RunRecord) -> Html:
     s = run.summary
     sessions = run.manifest.get("sessions") or []
     facts = {
-        "Method": s["algorithm"], "Scenario": _joined(s["scenario"], f"version {s.get('scenario_version')}"),
-        "Preset": s["preset"], "Data": _joined(s["data"], run.data_key), "Rounds": s["rounds"], "Seed": s["seed"],
-        "Device": s.get("device"), "fmtlbench": run.version, "Setting": run.setting,
-        "Config hash": s.get("config_hash"), "Started": sessions[0].get("started") if sessions else None,
+        "Method": s["algorithm"],
+        "Scenario": _joined(s["scenario"], f"version {s.get('scenario_version')}"),
+        "Preset": s["preset"],
+        "Data": _joined(s["data"], run.data_key),
+        "Rounds": s["rounds"],
+        "Seed": s["seed"],
+        "Device": s.get("device"),
+        "fmtlbench": run.version,
+        "Setting": run.setting,
+        "Config hash": s.get("config_hash"),
+        "Started": sessions[0].get("started") if sessions else None,
         "Command": sessions[0].get("command") if sessions else None,
-    }  # fmt: skip
+    }
     parts: list[Any] = [_facts(facts)]
     for title, values in (("Options of the method", s.get("options")), ("Setting in words", s.get("setting_text"))):
         if values:
@@ -167,8 +174,10 @@ def _clients(run: RunRecord) -> Html:
         parameters = c.get("parameters")
         total = sum(parameters.values()) if isinstance(parameters, dict) else parameters
         cells = [
-            tag("th", name, scope="row"), tag("td", c["dataset"]), tag("td", ", ".join(map(_title, c["tasks"]))),
-        ]  # fmt: skip
+            tag("th", name, scope="row"),
+            tag("td", c["dataset"]),
+            tag("td", ", ".join(map(_title, c["tasks"]))),
+        ]
         for number in (c.get("samples"), total):
             text = MISSING if number is None else f"{number:,}".replace(",", " ")
             cells.append(tag("td", text, class_="num", data_value=number))
@@ -206,7 +215,7 @@ def _grid(heads: list[Html], rows: list[Html], name: str) -> Html:
 
 
 def _facts(facts: Facts) -> Html:
-    """What is known, and "–" for what is not."""
+    """List what is known, and "–" for what is not."""
     rows = [
         tag(
             "div",
@@ -224,7 +233,7 @@ def _pairs(pairs: Iterator[tuple[str, str]]) -> Html:
 
 
 def _flat(value: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Nested values by their dotted names."""
+    """Yield nested values by their dotted names."""
     if isinstance(value, dict) and value:
         for key, inner in value.items():
             yield from _flat(inner, f"{prefix}.{key}" if prefix else str(key))

@@ -20,7 +20,7 @@ def html_table(
     tools: bool = True,
     number: int = 1,
 ) -> Html:
-    """The table with its tools and notes.
+    """Make the table with its tools and notes.
 
     Args:
         table: What to show.
@@ -72,7 +72,7 @@ def _sortable(cell: Cell) -> str | None:
 
 
 def _groups(table: Table) -> list[str | None]:
-    """For every column the number of its heading; columns without one cannot be hidden."""
+    """Return for every column the number of its heading; columns without one cannot be hidden."""
     groups: list[str | None] = []
     for number, (heading, span) in enumerate(table.headings()):
         groups += [str(number) if heading else None] * span
@@ -105,7 +105,7 @@ def _head(table: Table, groups: list[str | None], last: str | None) -> Html:
 
 
 def _tools(table: Table, number: int) -> Html:
-    """Hidden until the script that makes them work has come."""
+    """Make the tools, hidden until the script that makes them work has come."""
     name = table.heads[0].lower()
     find = tag("label", f"Filter by {name} ", tag("input", type="search", data_filter=f"t{number}", autocomplete="off"))
     boxes = [

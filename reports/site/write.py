@@ -61,7 +61,7 @@ def write_site(
 
 
 def _refuse_strangers(out: Path) -> None:
-    """Nothing but an older site may be replaced."""
+    """Refuse to replace anything but an older site."""
     if not out.parent.is_dir():
         raise UsageError(f"-o {out}: no folder {out.parent}")
     there = _files(out) - {MARKER}
@@ -83,7 +83,7 @@ def _refuse_strangers(out: Path) -> None:
 
 
 def _files(folder: Path) -> set[str]:
-    """Files below the folder, and folders that are empty."""
+    """List the files below the folder, and folders that are empty."""
     found = set()
     for here, folders, names in os.walk(folder):
         inside = Path(here).relative_to(folder)

@@ -34,7 +34,7 @@ class Analysis:
     refusal: str = ""  # why there is no test over all methods
 
     def wilcoxon_table(self) -> pd.DataFrame:
-        """Corrected p of all pairs, methods by methods, best average rank first."""
+        """Return the corrected p of all pairs, methods by methods, best average rank first."""
         return as_matrix(self.pairs, list(self.ranks.index))
 
 
@@ -121,7 +121,7 @@ def _improvement(blocks: Blocks, pair: tuple[str, str]) -> Improvement:
 
 
 def find_pair(text: str, frame: pd.DataFrame) -> tuple[str, str]:
-    """Two labels from "A,B", each given as a label (which may hold commas itself) or an algorithm with one label."""
+    """Find two labels in "A,B", each a label (which may hold commas itself) or an algorithm with one label."""
     known = {label.lower(): label for label in frame["label"].unique()}
     for name, labels in frame.groupby("algorithm")["label"].unique().items():
         if len(labels) == 1:

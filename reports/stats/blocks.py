@@ -27,11 +27,11 @@ class Blocks:
 
     @property
     def mixed(self) -> bool:
-        """Blocks of different metrics: their differences have no common unit."""
+        """Whether blocks are of different metrics: their differences have no common unit."""
         return len(self.metrics) > 1 and not self.relative
 
     def runs_of(self, label: str) -> list[Runs]:
-        """The method's scores by scenario: a row per seed, a column per block."""
+        """Return the method's scores by scenario: a row per seed, a column per block."""
         own = self.scores[self.scores["label"] == label]
         found = []
         for scenario, blocks in self.matrix.groupby(level=0):
@@ -44,7 +44,7 @@ class Blocks:
 def make_blocks(
     frame: pd.DataFrame, scenarios: Sequence[str] = (), split: str = "global", reference: Reference | None = None
 ) -> Blocks:
-    """The largest complete table of primary scores among comparable runs; nothing is filled in.
+    """Return the largest complete table of primary scores among comparable runs; nothing is filled in.
 
     Args:
         frame: As `reports.collect` makes it.
@@ -93,7 +93,7 @@ def _chosen(frame: pd.DataFrame, scenarios: Sequence[str], split: str) -> pd.Dat
 
 
 def comparable(rows: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
-    """Of each scenario the setting with the most methods, then the most runs: others are not compared with it."""
+    """Return of each scenario the setting with the most methods, then runs: others are not compared with it."""
     kept = []
     for scenario, of in rows.groupby("scenario", sort=True):
         counts = of.groupby(["setting", "data_key"]).agg(methods=("label", "nunique"), runs=("run", "nunique"))
@@ -113,7 +113,7 @@ def _short(setting: str) -> str:
 
 
 def _once(rows: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
-    """A run that lies in two places counts once."""
+    """Count a run that lies in two places once."""
     again = rows.duplicated([*BLOCK, "metric", "label", "seed"])
     if again.any():
         notes.append(f"left out {rows.loc[again, 'run'].nunique()} runs that repeat a method, setting and seed")
@@ -129,7 +129,7 @@ def _with_holes(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _collapse(rows: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
-    """Average alike clients, which are judged on the same global images and often hold the same model: one block."""
+    """Average alike clients, which share the global images and often the model: they are one block."""
     before = len(rows[BLOCK].drop_duplicates())
     keys = ["scenario", "group", "dataset", "task", "metric", "higher_is_better", "label", "seed"]
     means = rows.groupby(keys, dropna=False, sort=False)["value"].agg(lambda s: s.mean(skipna=False)).reset_index()
@@ -144,7 +144,7 @@ def _collapse(rows: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
 
 
 def _relative(rows: pd.DataFrame, reference: Reference, split: str, notes: list[str]) -> pd.DataFrame:
-    """Scores as changes in percent against the reference's columns; up is better. Blocks it does not have go."""
+    """Return scores as changes in percent against the reference's columns, up is better, without blocks it lacks."""
     every = [Delta().units(primary_scores(run.summary["scores"], split)[0]) for run in reference.runs.values()]
     base = mean_units(every)
     at = [base.get((d, t, m), float("nan")) for d, t, m in zip(rows["dataset"], rows["task"], rows["metric"])]
@@ -159,7 +159,7 @@ def _relative(rows: pd.DataFrame, reference: Reference, split: str, notes: list[
 
 
 def _complete(table: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
-    """The largest table (methods × blocks) without a hole, trying methods in the order of how many blocks they have."""
+    """Return the largest table (methods × blocks) without a hole; methods with more blocks are tried first."""
     covered = table.notna().sum().sort_values(ascending=False, kind="stable")
     best, size = None, 0
     for k in range(2, len(covered) + 1):
@@ -179,7 +179,7 @@ def _complete(table: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
 
 
 def _seeds(rows: pd.DataFrame) -> str:
-    """Which seeds went into the means."""
+    """Say which seeds went into the means."""
     seeds = {label: tuple(sorted(of.unique())) for label, of in rows.groupby("label")["seed"]}
     if len(set(seeds.values())) == 1:
         text = ", ".join(map(str, next(iter(seeds.values()))))

@@ -18,7 +18,7 @@ SEEDS, METHODS = 4, 3  # at least: two in each half, and an order that is more t
 
 
 def kendall_tau(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Kendall's τ-b over the last axis, for any number of orders at once; NaN where one of the two is all ties."""
+    """Return Kendall's τ-b over the last axis, for many orders at once; NaN where one of the two is all ties."""
     first, second = np.triu_indices(np.shape(a)[-1], 1)
     # Equal means differ in the last bits.
     x, y = (np.sign(np.round(v[..., first] - v[..., second], 10)) for v in (np.asarray(a, float), np.asarray(b, float)))
@@ -36,7 +36,7 @@ class Correlation:
 
 
 def order_correlation(a: Sequence[float], b: Sequence[float]) -> Correlation:
-    """τ-b with its two-sided p: exact without ties, by the normal approximation with them.
+    """Return τ-b with its two-sided p: exact without ties, by the normal approximation with them.
 
     Raises:
         StatsError: For fewer than three methods, or all of them equal.
@@ -76,7 +76,7 @@ class Agreement:
 
 
 def half_agreement(gains: np.ndarray) -> Agreement:
-    """How well the order of half the seeds tells that of the other half.
+    """Return how well the order of half the seeds tells that of the other half.
 
     An odd seed goes to the second half. A resample that drew a seed twice keeps both copies in one half, or the halves
     would agree by having it in common. It then has fewer different seeds than there are, which alone lowers τ: so the
@@ -106,7 +106,7 @@ def half_agreement(gains: np.ndarray) -> Agreement:
 
 
 def _splits(n: int) -> tuple[np.ndarray, bool]:
-    """(which seeds are in the first half, [splits, seeds]; whether these are all splits there are)."""
+    """Return which seeds are in the first half, [splits, seeds], and whether these are all splits there are."""
     size = n // 2
     if n % 2:
         firsts = combinations(range(n), size)
@@ -128,7 +128,7 @@ def _means(weights: np.ndarray, gains: np.ndarray) -> np.ndarray:
 
 
 def _resample(gains: np.ndarray, halves: np.ndarray) -> np.ndarray:
-    """The mean τ of each resample of the seeds that has one."""
+    """Return the mean τ of each resample of the seeds that has one."""
     n = len(gains)
     rng = stream(0, "order", *gains.shape)
     counts = rng.multinomial(n, np.full(n, 1 / n), size=REPETITIONS)

@@ -15,7 +15,7 @@ from .ranks import StatsError
 
 
 def differences(a: np.ndarray, b: np.ndarray, relative: bool) -> np.ndarray:
-    """Difference a − b per block; relative to the pair's mean size where blocks have different units."""
+    """Return a − b per block; relative to the pair's mean size where blocks have different units."""
     d = np.asarray(a, float) - np.asarray(b, float)
     if relative:
         size = (np.abs(a) + np.abs(b)) / 2
@@ -24,19 +24,19 @@ def differences(a: np.ndarray, b: np.ndarray, relative: bool) -> np.ndarray:
 
 
 def wilcoxon_p(d: np.ndarray) -> float:
-    """Two-sided p of the signed ranks; ranks of zeros are split between the two sides. All zeros: 1."""
+    """Return the two-sided p of the signed ranks; ranks of zeros are split between the two sides. All zeros: 1."""
     from scipy.stats import wilcoxon
 
     return float(wilcoxon(d, zero_method="zsplit").pvalue) if np.any(d) else 1.0
 
 
 def smallest_p(blocks: int) -> float:
-    """Of the exact two-sided test: all differences have one sign, which is 2 of 2ⁿ equally likely cases."""
+    """Return the least p of the exact two-sided test: all differences have one sign, 2 of 2ⁿ equally likely cases."""
     return min(1.0, 2.0 ** (1 - blocks))
 
 
 def wilcoxon_pairs(matrix: pd.DataFrame, correction: str = "holm", relative: bool = False) -> pd.DataFrame:
-    """One row per pair of methods: wins of the first, of the second, ties, p and p corrected for all the pairs.
+    """Return one row per pair of methods: wins of the first, of the second, ties, p and p corrected for all pairs.
 
     Args:
         matrix: [blocks, methods], higher is better.
@@ -55,7 +55,7 @@ def wilcoxon_pairs(matrix: pd.DataFrame, correction: str = "holm", relative: boo
 
 
 def as_matrix(pairs: pd.DataFrame, methods: Sequence[str], column: str = "p_corrected") -> pd.DataFrame:
-    """The pairs as a symmetric table with 1 on the diagonal."""
+    """Return the pairs as a symmetric table with 1 on the diagonal."""
     table = pd.DataFrame(1.0, index=list(methods), columns=list(methods))
     for a, b, p in zip(pairs["a"], pairs["b"], pairs[column]):
         table.loc[a, b] = table.loc[b, a] = p
@@ -132,7 +132,7 @@ class _Wins:
         return cls(((np.sign(d) + 1) / 2).sum(2), x.seeds == y.seeds)
 
     def jackknife(self) -> list[tuple[float, int]]:
-        """(variance of the mean, degrees of freedom) of leaving out one pair of runs, or one run of either method."""
+        """Return the mean's variance and degrees of freedom, leaving out a pair of runs or a run of either method."""
         n, m = self.table.shape
         if self.paired:
             return [_spread([np.delete(np.delete(self.table, i, 0), i, 1).mean() for i in range(n)])]
@@ -142,6 +142,6 @@ class _Wins:
 
 
 def _spread(without: Sequence[float]) -> tuple[float, int]:
-    """(the jackknife's variance, degrees of freedom) of a statistic, from its values with one observation left out."""
+    """Return the jackknife's variance and degrees of freedom, from a statistic with one observation left out."""
     n = len(without)
     return (n - 1) / n * float(np.square(np.asarray(without) - np.mean(without)).sum()), n - 1

@@ -11,7 +11,7 @@ NEGLIGIBLE = 6.0  # t falls on the other side of 0 with a probability below Φ(-
 
 
 def t_power(effect: float, n: int, level: float = LEVEL) -> float:
-    """Probability that a two-sided t-test over n pairs finds a mean difference of `effect` standard deviations."""
+    """Return how likely a two-sided t-test over n pairs finds a mean difference of `effect` standard deviations."""
     from scipy.stats import nct
 
     freedom, shift = n - 1, abs(effect) * math.sqrt(n)
@@ -21,7 +21,7 @@ def t_power(effect: float, n: int, level: float = LEVEL) -> float:
 
 
 def seeds_needed(mean: float, std: float, power: float = 0.8, level: float = LEVEL) -> int | None:
-    """Fewest seeds for which a paired t-test finds such a difference with probability `power`; None: more than `MOST`.
+    """Return the fewest seeds for which a paired t-test finds it with probability `power`; None: more than `MOST`.
 
     Args:
         mean: The difference between two methods.

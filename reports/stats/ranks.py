@@ -32,7 +32,7 @@ class Friedman:
 
 
 def block_ranks(matrix: pd.DataFrame) -> pd.DataFrame:
-    """1 = best; equal scores share the mean of their ranks."""
+    """Return the ranks in every block: 1 = best; equal scores share the mean of their ranks."""
     return matrix.rank(axis=1, ascending=False, method="average")
 
 
@@ -42,7 +42,7 @@ def average_ranks(matrix: pd.DataFrame) -> pd.Series:
 
 
 def friedman(matrix: pd.DataFrame) -> Friedman:
-    """The test over all methods.
+    """Test all methods at once.
 
     Raises:
         StatsError: For fewer than three methods or two blocks.
@@ -61,7 +61,7 @@ def friedman(matrix: pd.DataFrame) -> Friedman:
 
 
 def iman_davenport(chi2: float, blocks: int, methods: int) -> tuple[float, float]:
-    """F of (k − 1, (k − 1)(N − 1)) degrees of freedom, and its p."""
+    """Return F of (k − 1, (k − 1)(N − 1)) degrees of freedom, and its p."""
     from scipy.stats import f as f_distribution
 
     rest = blocks * (methods - 1) - chi2
@@ -72,7 +72,7 @@ def iman_davenport(chi2: float, blocks: int, methods: int) -> tuple[float, float
 
 
 def nemenyi(matrix: pd.DataFrame) -> pd.DataFrame:
-    """The p of every pair of methods, all pairs at once (the studentised range accounts for their number)."""
+    """Return the p of every pair of methods, all pairs at once (the studentised range accounts for their number)."""
     from scikit_posthocs import posthoc_nemenyi_friedman
 
     _size(matrix)
@@ -81,14 +81,14 @@ def nemenyi(matrix: pd.DataFrame) -> pd.DataFrame:
 
 
 def critical_q(methods: int, alpha: float = 0.05) -> float:
-    """q_α of Demšar's Table 5: the studentised range with infinite degrees of freedom, over √2."""
+    """Return q_α of Demšar's Table 5: the studentised range with infinite degrees of freedom, over √2."""
     from scipy.stats import studentized_range
 
     return float(studentized_range.isf(alpha, methods, np.inf)) / math.sqrt(2)
 
 
 def critical_difference(methods: int, blocks: int, alpha: float = 0.05) -> float:
-    """How far apart two average ranks must be: q_α √(k(k + 1) / 6N)."""
+    """Return how far apart two average ranks must be: q_α √(k(k + 1) / 6N)."""
     return critical_q(methods, alpha) * math.sqrt(methods * (methods + 1) / (6 * blocks))
 
 

@@ -11,26 +11,34 @@ from .analysis import Analysis
 
 
 def rank_table(a: Analysis) -> Table:
-    """Average ranks, best first, with the tests over all methods below."""
+    """Make the table of average ranks, best first, with the tests over all methods below."""
     blocks, methods = a.blocks.matrix.shape
     size = f"{say_count(methods, 'method')} on {say_count(blocks, 'block')} (scenario, client, task)"
     columns = (Column("average_rank", "average rank", digits=3), Column("best_in", "best in", digits=0))
     rows = tuple(Row((name,), (Cell(rank), Cell(float(a.firsts[name])))) for name, rank in a.ranks.items())
     return Table(
-        "ranks", "Average ranks",
+        "ranks",
+        "Average ranks",
         f"{size}, split {a.split}; rank 1 is the best",
-        ("method",), columns, rows, (*_sentences(a), *a.notes),
-    )  # fmt: skip
+        ("method",),
+        columns,
+        rows,
+        (*_sentences(a), *a.notes),
+    )
 
 
 def pair_table(a: Analysis) -> Table:
-    """All pairs, the better average rank first, the clearest difference on top."""
+    """Make the table of all pairs, the better average rank first, the clearest difference on top."""
     columns = [
-        Column("wins", "wins", digits=0), Column("losses", "losses", digits=0), Column("ties", "ties", digits=0),
-        Column("rank_gap", "rank gap", digits=3), Column("p_nemenyi", "p Nemenyi", digits=5),
-        Column("p_wilcoxon", "p Wilcoxon", digits=5), Column("p_corrected", f"p {a.correction}", digits=5),
+        Column("wins", "wins", digits=0),
+        Column("losses", "losses", digits=0),
+        Column("ties", "ties", digits=0),
+        Column("rank_gap", "rank gap", digits=3),
+        Column("p_nemenyi", "p Nemenyi", digits=5),
+        Column("p_wilcoxon", "p Wilcoxon", digits=5),
+        Column("p_corrected", f"p {a.correction}", digits=5),
         Column("differ", f"at {a.alpha:g}"),
-    ]  # fmt: skip
+    ]
     rows = []
     for p in a.pairs.sort_values(["p_corrected", "p"], kind="stable").to_dict("records"):
         first, second, wins, losses = p["a"], p["b"], p["wins_a"], p["wins_b"]
@@ -52,17 +60,24 @@ def as_json(a: Analysis) -> dict[str, Any]:
         overall["f"] = None  # JSON knows no infinity; its p is 0
     return {
         "blocks": [dict(zip(("scenario", "client", "task"), key)) for key in a.blocks.matrix.index],
-        "methods": list(a.blocks.matrix), "split": a.split, "metrics": list(a.blocks.metrics),
-        "alpha": a.alpha, "correction": a.correction, "average_ranks": dict(a.ranks),
-        "best_in": {name: int(n) for name, n in a.firsts.items()}, "friedman": overall, "critical_difference": a.cd,
+        "methods": list(a.blocks.matrix),
+        "split": a.split,
+        "metrics": list(a.blocks.metrics),
+        "alpha": a.alpha,
+        "correction": a.correction,
+        "average_ranks": dict(a.ranks),
+        "best_in": {name: int(n) for name, n in a.firsts.items()},
+        "friedman": overall,
+        "critical_difference": a.cd,
         "nemenyi": None if a.nemenyi is None else {m: dict(a.nemenyi[m]) for m in a.nemenyi},
         "wilcoxon": a.pairs.to_dict("records"),
-        "improvement": asdict(a.improvement) if a.improvement else None, "notes": [*a.notes, *a.pair_notes],
-    }  # fmt: skip
+        "improvement": asdict(a.improvement) if a.improvement else None,
+        "notes": [*a.notes, *a.pair_notes],
+    }
 
 
 def _sentences(a: Analysis) -> list[str]:
-    """The tests that have one number."""
+    """Tell the tests that have one number."""
     lines = []
     if f := a.friedman:
         k = f.methods - 1

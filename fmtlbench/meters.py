@@ -72,6 +72,7 @@ def check_metric_options(config: RunConfig, origins: Mapping[str, str]) -> dict[
     if given is None:
         return None
     used = {task: spec.metric for task, spec in TASKS.items()} | (config.evaluation.metrics or {})
+    here = dict.fromkeys(task for spec in config.scenario.everybody() for task in spec.tasks)
     typed = {}
     for name, options in given.items():
         path = f"{KEY}.{name}"
@@ -81,8 +82,8 @@ def check_metric_options(config: RunConfig, origins: Mapping[str, str]) -> dict[
         for key, value in typed[name].items():  # one by one, so that the message can say where it was written
             _try(config, name, {key: value}, f"{path}.{key}", origins)
         _try(config, name, typed[name], path, origins)
-        if name not in used.values() and _by_flag(path, options, origins):
-            tasks = [task for task in used if fits_task(METRICS[name], TASKS[task])]
+        tasks = [task for task in here if fits_task(METRICS[name], TASKS[task])]
+        if tasks and all(used[task] != name for task in tasks) and _by_flag(path, options, origins):
             now = ", ".join(f"{task} is scored with {used[task]}" for task in tasks)
             wanted = " ".join(f"--set evaluation.metrics.{task}={name}" for task in tasks)
             raise RefusedError(f"{_by_flag(path, options, origins)}: {path}: would do nothing: {now}; add {wanted}")
@@ -90,7 +91,10 @@ def check_metric_options(config: RunConfig, origins: Mapping[str, str]) -> dict[
 
 
 def _try(config: RunConfig, name: str, options: dict[str, Any], path: str, origins: Mapping[str, str]) -> None:
-    for info in DATASETS.values():
+    # The datasets of the scenario's clients; for a metric that scores none of their tasks, all there are.
+    used = {spec.dataset: config.data.dataset(spec.dataset) for spec in config.scenario.everybody()}
+    fitting = [d for d in used.values() if any(fits_task(METRICS[name], TASKS[task]) for task in d.tasks)]
+    for info in fitting or DATASETS.values():
         size = config.data.size.get(info.domain) or next(iter(config.data.size.values()))
         for task in (task for task in info.tasks if fits_task(METRICS[name], TASKS[task])):
             try:

@@ -7,7 +7,6 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ..tasks import TASKS
 from ..words import say_count
 from .data import add_dataset_arguments, dataset_info, told_on_stderr
 
@@ -158,6 +157,8 @@ def _title(info: DatasetInfo, check: SplitCheck) -> str:
 def _row(task: str, count: LabelCount) -> dict[str, Any]:
     values = "–" if count.low is None else f"{count.low:.4g} to {count.high:.4g}"
     share = 100 * count.labelled / count.pixels if count.pixels else 0.0
+    from ..tasks import TASKS
+
     what = TASKS[task].kind.quantity
     return {
         "task": task, "read": count.images, "bad": count.bad, "values": f"{what} {values}",

@@ -6,7 +6,6 @@ import json
 
 from ..cost.bill import bill_lines
 from ..runs.result import RunResult
-from ..tasks import title_of
 
 COLUMNS = ("client", "dataset", "split", "task", "metric", "better", "value", "trivial")
 
@@ -49,6 +48,8 @@ def _print_table(result: RunResult) -> None:
         table.add_column(name)
     table.add_column("value", justify="right", style="bold")
     table.add_column("trivial", justify="right")
+    from ..tasks import title_of
+
     last = None
     for client, _, split, task, metric, better, value, trivial in _rows(result):
         if last not in (None, client):

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import FmtlbenchError, UsageError
-from ..tasks import TASKS
 from ..words import say_count
 
 if TYPE_CHECKING:
     from ..datasets import ArchiveDataset, DatasetInfo
     from ..metrics import Metric, MetricResult
     from ..predictions.scoring import Pairs
+    from ..tasks import TaskSpec
 
 PLAIN = "plain"  # labels as files of the task's kind
 LAYOUTS = "layout of the labels: a dataset with files (fmtlbench list datasets), its .py or .yml file, or plain"
@@ -47,7 +47,7 @@ def add(verbs) -> None:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--task", required=True, choices=sorted(TASKS))
+    parser.add_argument("--task", required=True, metavar="NAME", help="one of `fmtlbench list tasks`")
     parser.add_argument("--pred", required=True, type=Path, metavar="DIR", help="predictions (or DIR/TASK)")
     parser.add_argument("--gt", required=True, type=Path, metavar="DIR", help="archive root, or folder of labels")
     parser.add_argument(
@@ -76,14 +76,16 @@ def add(verbs) -> None:
 def main(args: argparse.Namespace) -> int:
     from ..files import check_folder
     from ..predictions.scoring import pair_files
+    from ..tasks import TASKS
 
+    task = TASKS.resolve(args.task, "--task")
     if args.output:
         check_folder(args.output)
     info = _dataset(args)
     classes = args.classes or (info.classes.get(args.task) if info else None)
-    pairs = pair_files(args.pred, args.gt, TASKS[args.task], info, classes, args.split, args.ids)
+    pairs = pair_files(args.pred, args.gt, task, info, classes, args.split, args.ids)
     _refuse(pairs.problems())
-    meter = _meter(args, info, classes, pairs)
+    meter = _meter(args, task, info, classes)
     try:
         _refuse(_score(meter, pairs, args))
         result = meter.compute()
@@ -122,11 +124,10 @@ def _refuse(problems: list[str]) -> None:
         raise FmtlbenchError(f"not scored: {say_count(len(problems), 'file')} to put right, listed above")
 
 
-def _meter(args: argparse.Namespace, info: DatasetInfo | None, classes: int | None, pairs: Pairs) -> Metric:
+def _meter(args: argparse.Namespace, task: TaskSpec, info: DatasetInfo | None, classes: int | None) -> Metric:
     from ..datasets import DatasetInfo
     from ..metrics import METRICS, MetricError
 
-    task = TASKS[args.task]
     metric, given = METRICS[task.metric], _given(args, task.metric)
     if task.kind.outputs is None and not classes:
         raise UsageError(f"--classes: needed, since the layout {args.dataset!r} does not fix it for {args.task}")

@@ -59,6 +59,7 @@ def test_looking_around_imports_nothing_heavy(tmp_path, scenario_file):
     commands = [
         ["--help"], ["--version"], ["run", "--help"], ["list"], ["list", "--json"],
         *(["list", kind] for kind in ("algorithms", "scenarios", "presets", "metrics", "datasets", "listeners")),
+        ["list", "tasks"], ["list", "partitions"],
         ["show", "scenario", "st_mt_1"], ["show", "scenario", scenario_file, "--json"],
         ["show", "algorithm", "fedhca2"], ["show", "algorithm", "local", "--json"],
         ["run"], ["run", "--algo", "fedavg", "--scenario", "st_mt_1", "--set", "train.lr=x"],
@@ -89,7 +90,8 @@ def test_list_is_complete_and_machine_readable(cli):
     code, out, err = cli("list", "--json")
     assert (code, err) == (0, "")
     listing = json.loads(out)
-    kinds = ["algorithms", "scenarios", "presets", "architectures", "metrics", "datasets", "listeners"]
+    kinds = ["algorithms", "scenarios", "presets", "architectures", "metrics", "datasets"]
+    kinds += ["tasks", "partitions", "listeners"]
     assert list(listing) == kinds
     names = {kind: {record["name"] for record in records} for kind, records in listing.items()}
     assert names["algorithms"] >= {"local", "fedavg", "fedhca2"} and names["scenarios"] >= {"st_mt_1", "st_mt_2"}

@@ -11,6 +11,8 @@ from typing import Any, Literal
 from .amounts import Amounts
 from .architectures import ARCHITECTURES
 from .datasets import DatasetInfo, dataset_for
+from .errors import FmtlbenchError
+from .files import sha256_file
 from .names import check_name
 from .scenarios import Scenario, check_client_names
 from .schema import build, limits, locate, plain
@@ -75,7 +77,13 @@ class DataConfig:
 
     def dataset(self, domain: str) -> DatasetInfo:
         """Return the dataset that stands for a domain of the scenario."""
-        return dataset_for(domain, self.source, (self.files or {}).get(domain))
+        file = (self.files or {}).get(domain)
+        known = (self.file_sha256 or {}).get(domain)
+        if file is not None and known is not None and (not Path(file).is_file() or sha256_file(Path(file)) != known):
+            raise FmtlbenchError(
+                f"{file}: the file that brought dataset {domain!r} is not there any more, or has changed"
+            )
+        return dataset_for(domain, self.source, file)
 
     def train_images(self, domain: str) -> int | None:
         """Return how many training images a domain has: as asked for, at most the official list; None: not known."""

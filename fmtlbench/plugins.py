@@ -22,22 +22,25 @@ if TYPE_CHECKING:
 
 OPEN: dict[str, Registry[Any]] = {registry.kind: registry for registry in (METRICS, PARTITIONS, TASKS)}
 
+_loaded: dict[str, str] = {}  # entry of a config → sha256 of the file that it stands for in this process now
+
 
 def take_file(kind: str, path: str, where: str, tree: dict[str, Any]) -> str:
     """Register what a file brings, note the file in a config's tree, and return the registered name."""
     file = Path(path).absolute()
     name = OPEN[kind].keep(str(file), where)
-    tree.setdefault("plugins", {})[f"{kind} {name}"] = sha256_file(file)
-    tree.setdefault("plugin_files", {})[f"{kind} {name}"] = str(file)
+    entry, content = f"{kind} {name}", sha256_file(file)
+    _loaded[entry] = tree.setdefault("plugins", {})[entry] = content
+    tree.setdefault("plugin_files", {})[entry] = str(file)
     return name
 
 
 def load_plugins(config: RunConfig) -> None:
     """Register what the files of a config bring, in this process; a file that has changed since is refused."""
     for entry, path in config.plugin_files.items():
-        kind, _, name = entry.partition(" ")
-        file = Path(path)
-        if not file.is_file() or sha256_file(file) != config.plugins.get(entry):
+        file, content = Path(path), config.plugins.get(entry)
+        if not file.is_file() or sha256_file(file) != content:
             raise FmtlbenchError(f"{path}: the file that brought {entry!r} is not there any more, or has changed")
-        if name not in OPEN[kind]:
-            OPEN[kind].keep(path)
+        if _loaded.get(entry) != content:  # another config's file may have had the same name
+            OPEN[entry.partition(" ")[0]].keep(path)
+            _loaded[entry] = content

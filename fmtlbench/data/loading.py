@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader, Dataset
 from ..amounts import USUAL, Amounts
 from ..errors import FmtlbenchError, UsageError
 from ..seeds import stream
+from ..tasks import TASKS
 from .tensors import empty_batch, fill
 from .transforms import prepare, test_transform, train_transform
 
@@ -65,12 +66,20 @@ class RealBatches(Dataset):
     def _transformed(self, index: int) -> dict[str, np.ndarray]:
         sample = self.dataset.sample(index, self.keys)
         try:
+            _check_form(sample)
             size, resize = self.dataset.size, self.dataset.resize
             if self.seed is None:
                 return test_transform(sample, size, resize)
             return train_transform(sample, size, self.augment, stream(self.seed, index), self.amounts, resize)
         except UsageError as error:
             raise type(error)(f"image {self.dataset.image_id(index)}: {error}") from None
+
+
+def _check_form(sample: dict[str, np.ndarray]) -> None:
+    """Refuse labels whose arrays are not of their kind's form; what they hold is the matter of `data check`."""
+    for key, value in sample.items():
+        if key != "image" and (problem := TASKS[key].kind.wrong_form(value)):
+            raise UsageError(f"{key}: {problem}")
 
 
 def load(batches: RealBatches, device: torch.device, workers: int) -> Iterator[Batch]:

@@ -58,12 +58,18 @@ class LabelKind:
             shape: height and width of its image, where they are known.
             classes: how many the dataset has for this task, if any.
         """
-        if label.dtype != self.dtype or label.shape[2:] != self.channels or (shape and label.shape[:2] != shape):
-            return f"{label.dtype} {list(label.shape)}, expected {self.dtype} {self._expected()} at the image's size"
+        if problem := self.wrong_form(label):
+            return problem
+        if shape and label.shape[:2] != shape:
+            return f"{label.dtype} {list(label.shape)}, expected {self.dtype} at the image's size"
         return None
 
-    def _expected(self) -> str:
-        return f"[H, W{''.join(f', {n}' for n in self.channels)}]"
+    def wrong_form(self, label: np.ndarray) -> str | None:
+        """Return what is wrong with the type or the axes of a dataset's label, or None."""
+        if label.dtype == self.dtype and label.ndim == 2 + len(self.channels) and label.shape[2:] == self.channels:
+            return None
+        axes = "".join(f", {n}" for n in self.channels)
+        return f"{label.dtype} {list(label.shape)}, expected {self.dtype} [H, W{axes}]"
 
     def labelled(self, label: np.ndarray) -> np.ndarray:
         """Return the values of the labelled pixels, one each, [n]."""

@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 BEGIN, END = "<!-- rooms: written by draw_rooms.py -->", "<!-- end of rooms -->"
 
 WIDTH, MARGIN = 980, 24  # pixels
-BOX, BOX_HEIGHT, STEP = 104, 30, 84  # a room, and from row to row
+BOX, BOX_HEIGHT, STEP = 116, 30, 84  # a room, and from row to row
 LANE = 8  # where arrows to one room pass a row
 SWEEPS = 24  # over the rows, to bring what belongs together side by side
 STYLE = """

@@ -8,12 +8,12 @@ over the rows) and writes (a copy of the rows to fresh memory, less the reading)
 processor. Beside it stands the ratio to one mean over the encoder rows, written to memory at hand, which does not.
 
 Each method has a process of its own, in which its steps from the second round on, the read, the copy and the mean take
-turns; of each the fastest turn counts, as all else that a machine does only adds time. On one thread, the default,
+turns; the fastest turn of each counts, since other work on the machine only adds time. On one thread, the default,
 processor time is taken, so that other work on the machine does not count; on more, wall time, which means something on
-an idle machine only. The allocator is as it comes: results and the copy alike are written to memory that the system
-hands out anew, in huge pages where numpy gets these, and both pay for it. What that costs varies on a virtual machine,
-so the system gets pages to hand out just before each turn; the column `median` has the ratio of the medians, which is
-far from the first one where the machine was busy all the same.
+an idle machine only. The allocator has its default settings: results and the copy are both written to new memory of the
+system, in huge pages where numpy gets these. What that costs varies on a virtual machine, so memory is given back to
+the system just before each turn. The column `median` has the ratio of the medians; it is far from the first one if the
+machine was busy.
 Memory is the process's peak resident size over two rounds, less its size once the inputs (`before`, `after`) exist:
 the returned rows and what the method keeps count as extra.
 """
@@ -33,7 +33,7 @@ from dataclasses import dataclass
 
 # Some virtual CPUs announce matrix instructions they do not have (fmtlbench/engine/precision.py).
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
-# Threads that wait by spinning lose a time slice at every small step as soon as anybody else needs their core.
+# Threads that wait by spinning lose a time slice at every small step if another process needs their core.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import numpy as np
@@ -95,7 +95,7 @@ PASSES: dict[str, Passes | dict[str, Passes]] = {
 }
 
 
-def passes(job: Job, kind: str, rows: Rows) -> Passes:
+def find_passes(job: Job, kind: str, rows: Rows) -> Passes:
     if job.options.get("variant") == "voting":  # Δ of the layers that vote, then before and Δ of all
         voters = voting_tensors(rows.tensors)[-MaTFL.Params().vote_layers :]
         return Passes(2 + 2 * sum(t.stop - t.start for t in voters) / rows.tensors[-1].stop, written=1)
@@ -138,22 +138,22 @@ class Measured:
     rows: int  # size of the encoder matrix
 
 
-def layouts() -> dict[str, tuple[TensorSlice, ...]]:
-    """Of the real model, without memory for its parameters."""
+def make_layouts() -> dict[str, tuple[TensorSlice, ...]]:
+    """Return the tensor layouts of the real model, without memory for its parameters."""
     with torch.device("meta"):
         model = FlatModel(MultiDecoderNet(Encoder("swin_tiny", (448, 576)), {"depth": 1}))
     return {kind: model.layout(kind) for kind in ("encoder", "decoder")}
 
 
 def parties(count: int) -> tuple[Party, ...]:
-    """The clients of st_mt_1, over and over."""
+    """Return `count` clients: those of st_mt_1, repeated."""
     specs = load_scenario("st_mt_1").parties()
     chosen = [specs[i % len(specs)] for i in range(count)]
     return tuple(Party(i, f"{s.id}-{i}", s.dataset, s.tasks, 1000) for i, s in enumerate(chosen))
 
 
 def noise_like(shape: tuple[int, int], seed: int, length: int = 1 << 20) -> torch.Tensor:
-    """Rows of normal noise. A short stretch is repeated from shifting points: quick, and no large temporary."""
+    """Fill rows with normal noise: a short piece, repeated from another start in each row, to save time and memory."""
     pool = torch.empty(length).normal_(generator=torch.Generator().manual_seed(seed))
     rows = torch.empty(shape)
     for i, row in enumerate(rows):
@@ -163,19 +163,19 @@ def noise_like(shape: tuple[int, int], seed: int, length: int = 1 << 20) -> torc
     return rows
 
 
-def rows_of(owners: list[Owner], tensors: tuple[TensorSlice, ...]) -> Rows:
+def make_rows(owners: list[Owner], tensors: tuple[TensorSlice, ...]) -> Rows:
     shape = (len(owners), tensors[-1].stop)
     before, after = noise_like(shape, 0).mul_(0.02), noise_like(shape, 1).mul_(1e-3)
     after += before
     return Rows(tuple(owners), before, after, tensors)
 
 
-def inputs(members: tuple[Party, ...], tensors: dict[str, tuple[TensorSlice, ...]]) -> dict[str, Rows]:
+def make_inputs(members: tuple[Party, ...], tensors: dict[str, tuple[TensorSlice, ...]]) -> dict[str, Rows]:
     owners = {
         "encoder": [Owner(party.index) for party in members],
         "decoder": [Owner(party.index, task) for party in members for task in party.tasks],
     }
-    return {kind: rows_of(owners[kind], tensors[kind]) for kind in owners}
+    return {kind: make_rows(owners[kind], tensors[kind]) for kind in owners}
 
 
 class Server:
@@ -195,7 +195,7 @@ class Server:
 
 
 def peak_size() -> int:
-    """The largest resident size this process has had."""
+    """Return the largest resident size that this process has had, in bytes."""
     import resource
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -209,8 +209,8 @@ def measure(job: Job) -> Measured:
     tiny = (TensorSlice("a.weight", "a", 0, 4096),)
     warm = Server(job, members)
     for _ in range(2):  # imports, thread pools
-        warm.round(inputs(members, {"encoder": tiny, "decoder": tiny}))
-    rows = inputs(members, layouts())
+        warm.round(make_inputs(members, {"encoder": tiny, "decoder": tiny}))
+    rows = make_inputs(members, make_layouts())
     matrix = rows["encoder"].after
     server = Server(job, members)
     return_freed_memory()
@@ -221,9 +221,9 @@ def measure(job: Job) -> Measured:
     if not job.repeat:
         return Measured(None, None, total - size, total, matrix.nbytes)
     kinds = server.method.shared(server.index)
-    touched = [passes(job, kind, rows[kind]).bytes(rows[kind]) for kind in kinds]
+    touched = [find_passes(job, kind, rows[kind]).bytes(rows[kind]) for kind in kinds]
     flat, mean = matrix.view(-1), torch.empty_like(matrix[0])
-    turns = interleaved(
+    turns = time_in_turns(
         job,
         matrix.nbytes * 3 // 2,
         lambda: server.round(rows),
@@ -240,8 +240,8 @@ def measure(job: Job) -> Measured:
     return Measured(times(min), times(statistics.median), total - size, total, matrix.nbytes)
 
 
-def interleaved(job: Job, size: int, *runs: Callable[[], object]) -> list[list[float]]:
-    """The seconds of each, taking turns, with `size` bytes at hand in the system."""
+def time_in_turns(job: Job, size: int, *runs: Callable[[], object]) -> list[list[float]]:
+    """Time the `runs` in turns, with `size` bytes of memory freed before each; return the seconds of each."""
     clock = time.process_time if job.threads == 1 else time.perf_counter
     times: list[list[float]] = [[] for _ in runs]
     for _ in range(job.repeat + 1):
@@ -254,7 +254,7 @@ def interleaved(job: Job, size: int, *runs: Callable[[], object]) -> list[list[f
 
 
 def refresh_free_memory(size: int) -> None:
-    """Take memory from the system, write to it and give it back: what follows gets the same pages.
+    """Take memory from the system, write to it and give it back, so that what follows gets the same pages.
 
     On a virtual machine, memory that was freed seconds ago took up to ten times as long to get as memory freed just now
     (measured; probably the host took it back in between), which would hit whichever run comes late.
@@ -263,13 +263,13 @@ def refresh_free_memory(size: int) -> None:
 
 
 def return_freed_memory() -> None:
-    """Have glibc give back what it holds unused; with other libraries, nothing."""
+    """Let glibc return unused memory to the system; do nothing with other libraries."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def jobs(arguments: argparse.Namespace) -> list[Job]:
-    """Every registered method of which something travels."""
+def make_jobs(arguments: argparse.Namespace) -> list[Job]:
+    """Return a job for every method asked for whose clients send something to the server."""
     found = []
     for name in arguments.methods or sorted(ALGORITHMS):
         chosen = ALGORITHMS.resolve(name)
@@ -280,8 +280,8 @@ def jobs(arguments: argparse.Namespace) -> list[Job]:
     return found
 
 
-def within(value: float, limit: float | None) -> tuple[str, bool]:
-    """(The value beside its limit, whether it keeps it)."""
+def compare_with_limit(value: float, limit: float | None) -> tuple[str, bool]:
+    """Return the value with its limit as text, and whether it is within the limit."""
     bound = "        " if limit is None else f" (≤ {limit:<4g})"
     return f"{value:7.2f}{bound}", limit is None or value <= limit
 
@@ -289,12 +289,12 @@ def within(value: float, limit: float | None) -> tuple[str, bool]:
 def report(job: Job, got: Measured) -> bool:
     if job.repeat:
         one, typical = got.fastest, got.median
-        speed, fast = within(one.step / one.bound, TIME_LIMIT)
-        memory, small = within(got.extra / got.rows, MEMORY_LIMITS.get(job.method))
+        speed, fast = compare_with_limit(one.step / one.bound, TIME_LIMIT)
+        memory, small = compare_with_limit(got.extra / got.rows, MEMORY_LIMITS.get(job.method))
         cells = f"{speed}  {typical.step / typical.bound:6.2f}  {one.step / one.mean:6.2f}  {memory}"
         cells += f"  {one.step * 1e3:7.0f}  {one.bound * 1e3:8.0f}  {one.mean * 1e3:7.0f}"
     else:
-        cells, small = within(got.total / GIB, TOTAL_LIMIT)
+        cells, small = compare_with_limit(got.total / GIB, TOTAL_LIMIT)
         fast = True
     print(f"{'ok  ' if fast and small else 'FAIL'}  {job.title:22}  {cells}", flush=True)
     return fast and small
@@ -313,7 +313,7 @@ def main() -> int:
     print(f"      {'method':22}  {head}")
     verdicts = []
     context = multiprocessing.get_context("spawn")
-    for job in jobs(arguments):
+    for job in make_jobs(arguments):
         with context.Pool(1) as pool:
             verdicts.append(report(job, pool.apply(measure, (job,))))
     return 0 if all(verdicts) else 1

@@ -1,7 +1,7 @@
 """What train.compile brings: a compiled training step ÷ an eager one, both in this process; compile seconds beside it.
 
 Run: python benchmarks/compile.py      Rounds of a few steps of both kinds are made in turns; processor time on one
-thread is what is compared, and the best of each counts, since whatever else the machine does only ever adds to it.
+thread is what is compared, and the best of each counts, since other work on the machine only adds to it.
 Compiling starts from an empty cache, unless $TORCHINDUCTOR_CACHE_DIR names one.
 """
 

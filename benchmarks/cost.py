@@ -1,8 +1,8 @@
 """What accounting adds to a run: wall time with energy tracking and all records ÷ without energy, same process.
 
-Run: python benchmarks/cost.py      Runs with and without take turns; the best of each counts, since whatever else the
-machine does only ever adds time. Importing codecarbon and finding the sensors, once per process and beside the opening
-of the data, is printed apart.
+Run: python benchmarks/cost.py      Runs with and without take turns; the best of each counts, since other work on the
+machine only adds time. Importing codecarbon and finding the sensors, once per process and while the data are opened, is
+printed separately.
 """
 
 from __future__ import annotations
@@ -20,9 +20,15 @@ LIMIT = 1.03
 def timed(energy: bool, rounds: int, out: Path) -> float:
     began = perf_counter()
     result = fmtlbench.run(
-        "fedhca2", "st_mt_1", rounds=rounds, out=out, fresh=True, energy=energy, device="cpu",
+        "fedhca2",
+        "st_mt_1",
+        rounds=rounds,
+        out=out,
+        fresh=True,
+        energy=energy,
+        device="cpu",
         **{"evaluation.every": rounds, "checkpoint_every": rounds},
-    )  # fmt: skip
+    )
     assert not result.reused
     return perf_counter() - began
 

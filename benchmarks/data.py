@@ -29,7 +29,7 @@ def read_all(data: SynthDataset) -> None:
 
 
 def open_all(config: RunConfig, folder: str) -> dict[tuple[str, str], SynthDataset]:
-    """The four splits of a nano run, rendered if `folder` does not hold them."""
+    """Open the four splits of a nano run; render those that `folder` does not hold."""
     lengths = {"train": config.data.train_samples, "test": config.data.test_samples}
     return {
         (domain, split): SynthDataset(f"synth-{domain}", split, counts[domain], config.data.size[domain], folder)
@@ -39,7 +39,7 @@ def open_all(config: RunConfig, folder: str) -> dict[tuple[str, str], SynthDatas
 
 
 def training_seconds(config: RunConfig, datasets: dict) -> float:
-    """Local training of a whole run: a few rounds measured after a first one, times the preset's rounds."""
+    """Return the seconds of a run's local training, scaled from a few rounds that are measured after a first one."""
     torch.set_num_threads(config.train.threads)
     federation = Federation(ClientFactory(config, "cpu", None, client_data(config, datasets)))
     federation.round(0)

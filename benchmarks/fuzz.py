@@ -27,8 +27,8 @@ MEMORY = 3 * 2**30  # bytes that a case may take beyond what the process has
 WAIT = 120  # seconds on the clock until a case is ended from outside
 
 
-def in_child(attempt: Callable[[], tuple[str, str]]) -> tuple[str, str]:
-    """(outcome, what was said) of an attempt in a forked process."""
+def try_in_child(attempt: Callable[[], tuple[str, str]]) -> tuple[str, str]:
+    """Make an attempt in a forked process; return its outcome and what it said."""
     read_end, write_end = os.pipe()
     child = os.fork()
     if child == 0:
@@ -53,13 +53,16 @@ def in_child(attempt: Callable[[], tuple[str, str]]) -> tuple[str, str]:
 
 
 def warm_up(folder: Path, run_command: Callable) -> None:
-    """Import here what the commands import, or every child would do so again."""
+    """Import here what the commands import, so that no child has to do so again."""
     from cases import Case
 
     for words in (
-        "bench --algos local --scenarios st_mt_1 --dry-run --format json", "show scenario st_mt_1 -o figure",
-        "published matfl_table1 -o table.csv", "import-config nothing.yml", "predict nothing",
-    ):  # fmt: skip
+        "bench --algos local --scenarios st_mt_1 --dry-run --format json",
+        "show scenario st_mt_1 -o figure",
+        "published matfl_table1 -o table.csv",
+        "import-config nothing.yml",
+        "predict nothing",
+    ):
         (folder / "warm").mkdir(exist_ok=True)
         run_command(Case("warm", tuple(words.split())), folder / "warm")
 
@@ -89,7 +92,7 @@ def main() -> int:
         warm_up(Path(made), run_command)
 
         def book(kind: str, case: object, attempt: Callable[[], tuple[str, str]]) -> None:
-            outcome, said = in_child(attempt)
+            outcome, said = try_in_child(attempt)
             counts[kind][outcome] += 1
             shown[kind, outcome] += 1
             if outcome not in FINE and shown[kind, outcome] <= args.show:
@@ -115,9 +118,12 @@ def main() -> int:
 
                 checked = given(cases)(one)
                 checked = settings(
-                    max_examples=number - tried, deadline=None, database=None, phases=(Phase.generate,),
+                    max_examples=number - tried,
+                    deadline=None,
+                    database=None,
+                    phases=(Phase.generate,),
                     suppress_health_check=list(HealthCheck),
-                )(checked)  # fmt: skip
+                )(checked)
                 seed(args.seed + tried)(checked)()
                 if tried == before:
                     break

@@ -8,10 +8,10 @@ process and by its processor time, which does not count waiting for a core; the 
   archive   reader + the papers' training transforms + batches of tensors, from the files
   cache     the same from the decoded cache
 
-At the papers' sizes with the papers' tasks, `archive` is held to 0.35 of the images per second that `decode` reaches on
-the same files, and `cache` to twice those of `archive`. A client with two small label maps is shown for information
-only: its files decode in a third of the time that scaling, distorting and normalising 512×512 pixels take. So is
-MaT-FL's way, whose turned images are bicubic.
+At the papers' sizes with the papers' tasks, `archive` must reach 0.35 of the images per second that `decode` reaches on
+the same files, and `cache` twice those of `archive`. Two cases are shown for information only: a client with two small
+label maps, whose files decode in a third of the time that scaling, distorting and normalising 512×512 pixels take, and
+the transforms of MaT-FL, which rotates images with bicubic interpolation.
 """
 
 from __future__ import annotations
@@ -72,29 +72,29 @@ def write_archives(root: Path) -> None:
 
 
 def _write_room(folder: Path, name: str, sample: dict[str, np.ndarray], seed: int) -> None:
-    _picture(folder / "images" / f"{name}.png", _noisy(sample["image"], seed))
-    _picture(folder / "segmentation" / f"{name}.png", np.where(sample["semseg"] == 255, 0, sample["semseg"] + 1))
-    _picture(folder / "edge" / f"{name}.png", sample["edge"] * 255)
-    _picture(folder / "normals" / f"{name}.png", _colours(sample["normals"], seed))
+    _save_picture(folder / "images" / f"{name}.png", _add_noise(sample["image"], seed))
+    _save_picture(folder / "segmentation" / f"{name}.png", np.where(sample["semseg"] == 255, 0, sample["semseg"] + 1))
+    _save_picture(folder / "edge" / f"{name}.png", sample["edge"] * 255)
+    _save_picture(folder / "normals" / f"{name}.png", _paint_normals(sample["normals"], seed))
     (folder / "depth").mkdir(exist_ok=True)
     np.save(folder / "depth" / f"{name}.npy", sample["depth"])
 
 
 def _write_scene(folder: Path, name: str, sample: dict[str, np.ndarray], seed: int) -> None:
-    _picture(folder / "JPEGImages" / f"{name}.jpg", _noisy(sample["image"], seed))
-    _picture(folder / "semseg" / "pascal-context" / f"{name}.png", sample["semseg"])
-    _picture(folder / "sal_distill" / f"{name}.png", sample["sal"] * 255)
-    _picture(folder / "normals_distill" / f"{name}.png", _colours(sample["normals"], seed))
+    _save_picture(folder / "JPEGImages" / f"{name}.jpg", _add_noise(sample["image"], seed))
+    _save_picture(folder / "semseg" / "pascal-context" / f"{name}.png", sample["semseg"])
+    _save_picture(folder / "sal_distill" / f"{name}.png", sample["sal"] * 255)
+    _save_picture(folder / "normals_distill" / f"{name}.png", _paint_normals(sample["normals"], seed))
     for kind, content in (
         ("pascal-context/trainval", {"LabelMap": sample["semseg"].astype(np.uint16)}),
-        ("human_parts", {"anno": _annotation(sample["human_parts"])}),
+        ("human_parts", {"anno": _make_annotation(sample["human_parts"])}),
     ):
         (folder / kind).mkdir(parents=True, exist_ok=True)
         savemat(folder / kind / f"{name}.mat", content, do_compression=True)
 
 
-def _annotation(parts: np.ndarray) -> np.ndarray:
-    """One person with left and right limbs, as Pascal-Part stores it."""
+def _make_annotation(parts: np.ndarray) -> np.ndarray:
+    """Make the annotation of one person with left and right limbs, as Pascal-Part stores it."""
     left = np.arange(parts.shape[1]) < parts.shape[1] // 2
     names = (("head", "hair"), ("torso", "neck"), ("luarm", "ruarm"), ("llarm", "rlarm"), ("luleg", "ruleg"))
     found = [
@@ -102,28 +102,28 @@ def _annotation(parts: np.ndarray) -> np.ndarray:
         for number, pair in enumerate((*names, ("llleg", "rlleg")), 1)
         for name, side in zip(pair, (left, ~left))
     ]
-    person = [("person", 15, (parts > 0).astype(np.uint8), _structs(("part_name", "mask"), found))]
-    return _structs(("imname", "objects"), [("", _structs(("class", "class_ind", "mask", "parts"), person))])
+    person = [("person", 15, (parts > 0).astype(np.uint8), _make_structs(("part_name", "mask"), found))]
+    return _make_structs(("imname", "objects"), [("", _make_structs(("class", "class_ind", "mask", "parts"), person))])
 
 
-def _structs(fields: tuple[str, ...], rows: list[tuple]) -> np.ndarray:
+def _make_structs(fields: tuple[str, ...], rows: list[tuple]) -> np.ndarray:
     array = np.empty((1, len(rows)), [(field, object) for field in fields])
     array[0] = rows
     return array
 
 
-def _noisy(image: np.ndarray, seed: int) -> np.ndarray:
-    """What a camera adds, and what makes photographs large."""
+def _add_noise(image: np.ndarray, seed: int) -> np.ndarray:
+    """Add the noise of a camera, which makes photographs large files."""
     noise = stream(seed, "noise").normal(0, 3, image.shape)
     return np.clip(image + noise, 0, 255)
 
 
-def _colours(normals: np.ndarray, seed: int) -> np.ndarray:
-    """Measured or predicted normals are not as smooth as rendered ones."""
+def _paint_normals(normals: np.ndarray, seed: int) -> np.ndarray:
+    """Turn normals into colours, with noise: measured or predicted ones are not as smooth as rendered ones."""
     return np.clip((normals + 1) * 127.5 + stream(seed, "normals").normal(0, 1, normals.shape), 0, 255)
 
 
-def _picture(path: Path, pixels: np.ndarray) -> None:
+def _save_picture(path: Path, pixels: np.ndarray) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.fromarray(pixels.astype(np.uint8)).save(path, **({"quality": 92} if path.suffix == ".jpg" else {}))
 
@@ -154,8 +154,8 @@ def files_of(dataset: ArchiveDataset, tasks: tuple[str, ...], index: int) -> lis
     return [dataset.path(index, kind) for kind in dict.fromkeys(kinds)]
 
 
-def best(ways: dict[str, Callable[[], None]], rounds: int) -> dict[str, float]:
-    """Processor seconds of the best round of each way, taken in turns after one that does not count."""
+def time_best(ways: dict[str, Callable[[], None]], rounds: int) -> dict[str, float]:
+    """Time the ways in turns; return the processor seconds of the best round of each, the first one not counted."""
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(rounds + 1):
         for name, way in ways.items():
@@ -168,14 +168,14 @@ def best(ways: dict[str, Callable[[], None]], rounds: int) -> dict[str, float]:
 def measure(
     root: Path, cache: Path, domain: str, tasks: tuple[str, ...], resize: str, rounds: int
 ) -> tuple[float, float]:
-    """Speed of the archive ÷ decoding, and of the cache ÷ the archive."""
+    """Return the speed of the archive ÷ that of decoding, and that of the cache ÷ that of the archive."""
     dataset = open_split(dataset_for(domain, "real"), "train", root, size=SIZES[domain], resize=resize)
     count = min(IMAGES, len(dataset))
     count -= count % min(BATCH, count)  # whole batches
     build_cache(dataset, cache)
     cached = open_cached(dataset, cache)
     files = [path for index in range(count) for path in files_of(dataset, tasks, index)]
-    seconds = best(
+    seconds = time_best(
         {
             "decode": lambda: decode_all(files),
             "archive": lambda: load_all(dataset, tasks, count),

@@ -73,7 +73,10 @@ def miou() -> bool:
 
 
 def semantic() -> bool:
-    """From the network's outputs to the counts. The public labels are floating, with a channel axis."""
+    """Measure decoding and counting of classes, from the network's outputs on.
+
+    The public code's labels are floating-point numbers with a channel axis.
+    """
     generator = torch.Generator().manual_seed(0)
     outputs = torch.randn(BATCH[0], 40, *BATCH[1:], generator=generator)
     target = labels(generator)
@@ -81,7 +84,7 @@ def semantic() -> bool:
     decode = TASKS["semseg"].decode
 
     def public_decode() -> torch.Tensor:
-        return outputs.permute(0, 2, 3, 1).max(3).indices  # channels last, as they look at it; nothing is moved
+        return outputs.permute(0, 2, 3, 1).max(3).indices  # a view with channels last; nothing is copied
 
     decoded = public_decode()
     assert torch.equal(decoded, decode(outputs))
@@ -93,7 +96,7 @@ def semantic() -> bool:
 
 
 def normals() -> bool:
-    """The public meter takes vectors as pictures, 0 to 255, from which it goes back."""
+    """Measure angles of normals; the public meter takes pictures with values 0 to 255 and turns them into vectors."""
     generator = torch.Generator().manual_seed(0)
     shape = (BATCH[0], 3, *BATCH[1:])
     prediction, target = (torch.nn.functional.normalize(torch.randn(shape, generator=generator)) for _ in range(2))
@@ -133,7 +136,7 @@ def depth() -> bool:
     target[torch.rand(BATCH, generator=generator) < 0.1] = 255
 
     def public(prediction: torch.Tensor, target: torch.Tensor) -> tuple[float, float, float]:
-        """Sum as the public meter does, which also raises what is not positive in its arguments."""
+        """Sum as the public meter does, which also raises values of its arguments that are not positive."""
         valid = (target < 80) & (target > 0)
         pixels = valid.float().sum().item()
         target[target <= 0] = 1e-9
@@ -159,7 +162,7 @@ def maxf() -> bool:
     target[torch.rand(target.shape, generator=generator) < 0.05] = 255
 
     def loop() -> list[float]:
-        """Counts and per-image IoU per threshold, all that the metric gives."""
+        """Return counts and per-image IoU per threshold: all that the metric gives."""
         valid = target != 255
         out = []
         for k in range(1, 20):
@@ -176,7 +179,7 @@ def maxf() -> bool:
 
 
 def scene(seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """(8-bit edge prediction, segments) of a made-up scene with the edge density of NYUD-v2.
+    """Make an 8-bit edge prediction and the segments of a made-up scene with the edge density of NYUD-v2.
 
     The prediction is blurred, bent by some pixels, uneven in strength, and has the false edges of texture.
     """
@@ -197,8 +200,8 @@ def scene(seed: int) -> tuple[np.ndarray, np.ndarray]:
     return (255 * np.clip(1.1 * edges + 0.1 * texture, 0, 1)).astype(np.uint8), segments
 
 
-def pairs(count: int) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
-    """(strength after NMS, thin label edges, level): six thresholds of every scene."""
+def make_pairs(count: int) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
+    """Yield (strength after NMS, thin label edges, level) for six thresholds of every scene."""
     for number in range(-(-count // 6)):
         prediction, segments = scene(number)
         strength, edges = image.suppress(prediction), image.label_edges(segments, "labelmap")
@@ -213,9 +216,10 @@ def timed_matching(graph: csr_matrix, sender: Connection) -> None:
 
 
 def baseline(strength: np.ndarray, edges: np.ndarray, level: int, radius: float) -> tuple[int, int, float, float]:
-    """(predicted, matched, seconds of thin + matching, seconds of building the graph) with scikit-image and scipy.
+    """Thin and match with scikit-image and scipy.
 
-    A matching of more than PATIENCE is stopped and counts as that; matched is then -1.
+    Returns (predicted, matched, seconds of thinning + matching, seconds of building the graph). A matching that takes
+    longer than PATIENCE is stopped and counts as PATIENCE seconds; matched is then -1.
     """
     begin = time.process_time()
     binary = thin(strength >= level)
@@ -234,11 +238,11 @@ def baseline(strength: np.ndarray, edges: np.ndarray, level: int, radius: float)
 
 
 def odsf_step(count: int) -> bool:
-    """One threshold on its own, from the suppressed map and the label edges to the counts."""
+    """Measure one threshold on its own, from the suppressed map and the label edges to the counts."""
     radius = MAX_DIST * float(np.hypot(*SHAPE))
     chord = curve.chord(radius)
     times = []  # (ours, baseline without its graph, graph)
-    for number, (strength, edges, level) in enumerate(pairs(count)):
+    for number, (strength, edges, level) in enumerate(make_pairs(count)):
         levels = np.array([level], np.int32)
         predicted, matched, slow, graph = baseline(strength, edges, level, radius)
         ours = kernels.sweep(strength, edges, levels, chord, True)
@@ -259,7 +263,7 @@ def odsf_step(count: int) -> bool:
 
 
 def whole_set(images: int = 6) -> bool:
-    """NMS, label edges and all 99 thresholds, extrapolated from one core to NYUD-v2's 654 images on two."""
+    """Measure NMS, label edges and all 99 thresholds, extrapolated to NYUD-v2's 654 images on two cores."""
     options = {"gt": "labelmap", "max_dist": MAX_DIST, "thresholds": 99}
     fine = True
     for nms in (True, False):
@@ -270,8 +274,10 @@ def whole_set(images: int = 6) -> bool:
         minutes = statistics.mean(times) * 654 / 2 / 60
         fine &= minutes < 10
         name = f"odsF of 654 images x 99 thresholds on two cores, {'with' if nms else 'without'} NMS"
-        print(f"{'ok  ' if minutes < 10 else 'FAIL'} {name}: {minutes:.2f} min (must be < 10), "
-              f"{statistics.mean(times) * 1e3:.0f} ms per image")  # fmt: skip
+        print(
+            f"{'ok  ' if minutes < 10 else 'FAIL'} {name}: {minutes:.2f} min (must be < 10), "
+            f"{statistics.mean(times) * 1e3:.0f} ms per image"
+        )
     return fine
 
 

@@ -1,9 +1,9 @@
 """What the engine adds to local training: time of a client's round ÷ a bare PyTorch loop over as many batches.
 
 Run: python benchmarks/overhead.py [--rounds N]      The two take turns step by step in this process: after each step of
-the engine comes one of the bare loop, so that whatever else the machine does meets both alike. Time is the processor's.
-Every round gives one ratio and their median is judged. The medians of the even and of the odd rounds tell how far two
-runs of half the length are apart.
+the engine comes one of the bare loop, so that other work on the machine slows both alike. Processor time is measured.
+Every round gives one ratio, and their median is judged. The medians of the even and of the odd rounds show how much
+two runs of half the length differ.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LIMIT = 1.05
 
 
 def bare_step(model, optimizer, batch, tasks) -> None:
-    """What anybody would write: forward, weighted losses, backward, step."""
+    """Do one training step in plain PyTorch: forward, weighted losses, backward, optimiser."""
     raw = model(batch["image"])
     loss = sum(
         TASKS[task].weight * LOSSES[TASKS[task].loss](raw[task], batch[task], **TASKS[task].loss_options)
@@ -43,7 +43,7 @@ def bare_step(model, optimizer, batch, tasks) -> None:
 
 
 def measure(client: Client, rounds: int) -> float:
-    """Engine ÷ bare for one client; the bare loop has its batches ready in memory."""
+    """Return engine ÷ bare for one client; the bare loop has its batches ready in memory."""
     train, tasks = client.config.train, client.party.tasks
     order = stream(0, "overhead")
     batches = list(train_batches(client.data.train, tasks, train.batch_size, order, train.augment, client.device))

@@ -1,8 +1,8 @@
-"""What encoder weights cost: `fmtlbench pretrain` ÷ one nano run of `local` on st_mt_1, both with their data at hand.
+"""What encoder weights cost: `fmtlbench pretrain` ÷ one nano run of `local` on st_mt_1, both with their data ready.
 
 Run: python benchmarks/pretrain.py      Both are timed in turns in this process, each on a fraction of its steps and
-scaled to all of them; the best turn of each counts, since whatever else the machine does only ever adds time. Rendering
-the scenes is timed on a fraction too and counted with the pretraining; the run's own few images are not.
+scaled to all of them; the best turn of each counts, since other work on the machine only adds time. Rendering the
+scenes is timed on a fraction too and counted with the pretraining; rendering the run's own few images is not.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ LIMIT = 3.0
 FRACTION_SCENES = 400  # what the fraction of the steps draws from; a step takes as long whatever their number
 
 
-def rendering(plan: Plan, count: int) -> float:
-    """Seconds for all scenes of a plan, from `count` of each domain."""
+def time_rendering(plan: Plan, count: int) -> float:
+    """Return the seconds that rendering all scenes of a plan takes, scaled from `count` of each domain."""
     for name in DOMAINS:
         generate(name, "pretrain", 0, plan.size)  # compiles
     began = perf_counter()
@@ -53,7 +53,7 @@ def main() -> int:
     )
     render, steps, rounds, scoring = [], [], [], []
     for turn in range(args.repeat + 1):
-        render.append(rendering(plan, 50))
+        render.append(time_rendering(plan, 50))
         began = perf_counter()
         for step in range(args.steps):
             train_step(plan, track, scenes, step)

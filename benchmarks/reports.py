@@ -1,7 +1,7 @@
 """What tables cost: time of collect + leaderboard over 1000 run folders ÷ time to parse the same summaries with json.
 
 Run: python benchmarks/reports.py      Both are timed in turns in this process; the best of each counts,
-since whatever else the machine does only ever adds time.
+since other work on the machine only adds time.
 """
 
 from __future__ import annotations
@@ -27,14 +27,17 @@ from fmtlbench.reports.leaderboard import leaderboards
 LIMIT = 5.0
 # Beside each primary score a real summary holds a few more, of these names.
 EXTRA = {
-    "semseg": ["pixelAcc"], "human_parts": ["pixelAcc"], "sal": ["sal_mIoU", "threshold"],
-    "normals": ["median", "within11.25", "within22.5", "within30"], "depth": ["absRel", "delta1"],
+    "semseg": ["pixelAcc"],
+    "human_parts": ["pixelAcc"],
+    "sal": ["sal_mIoU", "threshold"],
+    "normals": ["median", "within11.25", "within22.5", "within30"],
+    "depth": ["absRel", "delta1"],
     "edge": ["oisF", "AP", "threshold", "precision", "recall"],
-}  # fmt: skip
+}
 
 
 def write_runs(root: Path, count: int) -> list[Path]:
-    """`count` finished runs: two presets × the zoo × as many seeds as it takes."""
+    """Write `count` finished runs: two presets × all methods × as many seeds as it takes."""
     draw = random.Random(0)
     folders = []
     for i in range(count):
@@ -43,25 +46,41 @@ def write_runs(root: Path, count: int) -> list[Path]:
         seed = i // (2 * len(ZOO))
         values = {(c, t): draw.uniform(20, 80) for c, (_, tasks) in ST_MT_1.items() for t in tasks}
         extra = [
-            {"client": c, "dataset": d, "split": "global", "task": t, "metric": m, "value": draw.random(),
-             "primary": False}
-            for c, (d, tasks) in ST_MT_1.items() for t in tasks for m in EXTRA[t]
-        ]  # fmt: skip
+            {
+                "client": c,
+                "dataset": d,
+                "split": "global",
+                "task": t,
+                "metric": m,
+                "value": draw.random(),
+                "primary": False,
+            }
+            for c, (d, tasks) in ST_MT_1.items()
+            for t in tasks
+            for m in EXTRA[t]
+        ]
         made = summary(
-            algorithm, values, seed, ST_MT_1, extra_scores=extra, scenario="st_mt_1", preset=preset,
-            options=default_options(ALGORITHMS.resolve(algorithm), preset), setting=f"{preset:0<64}",
-        )  # fmt: skip
+            algorithm,
+            values,
+            seed,
+            ST_MT_1,
+            extra_scores=extra,
+            scenario="st_mt_1",
+            preset=preset,
+            options=default_options(ALGORITHMS.resolve(algorithm), preset),
+            setting=f"{preset:0<64}",
+        )
         folders.append(write_run(root, made))
     return folders
 
 
-def tables(root: Path) -> float:
+def time_tables(root: Path) -> float:
     began = perf_counter()
     render(leaderboards(collect([root])), "table")
     return perf_counter() - began
 
 
-def parse(folders: list[Path]) -> float:
+def time_parsing(folders: list[Path]) -> float:
     began = perf_counter()
     for folder in folders:
         json.loads((folder / "summary.json").read_bytes())
@@ -77,8 +96,8 @@ def main() -> int:
         root = Path(folder)
         folders = write_runs(root, args.runs)
         size = sum((f / "summary.json").stat().st_size for f in folders) / len(folders)
-        tables(root)  # imports and disk caches are not what is measured
-        both = [(tables(root), parse(folders)) for _ in range(args.repeat)]
+        time_tables(root)  # imports and disk caches are not what is measured
+        both = [(time_tables(root), time_parsing(folders)) for _ in range(args.repeat)]
     whole, bare = (min(times) for times in zip(*both))
     print(f"{args.runs} runs of {size / 1000:.1f} kB: tables {whole:.3f} s, json {bare:.3f} s")
     print(f"ratio {whole / bare:.2f} (limit {LIMIT})")

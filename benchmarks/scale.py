@@ -1,4 +1,4 @@
-"""Scaling, as ratios measured in one run: Ray beside serial, growth with the number of clients, bytes that travel.
+"""Scaling, as ratios measured in one run: Ray against serial, growth with the number of clients, bytes that are sent.
 
 Run: python benchmarks/scale.py [--only speed growth large] [--clients 2 4 8 16 32 64]
 
@@ -65,7 +65,7 @@ def make_federation(scenario: str, overrides: dict[str, Any], workers: int | Non
 
 
 def verdict(name: str, value: float, good: bool, limit: str, detail: str = "") -> bool:
-    """Print a figure with its limit; return whether it keeps it."""
+    """Print a figure with its limit; return whether it is within the limit."""
     print(f"{'ok  ' if good else 'FAIL'}  {name}: {value:.3f} ({limit})  {detail}", flush=True)
     return good
 
@@ -112,7 +112,7 @@ def measure_speed(folder: Path, rounds: int) -> bool:
 # -- growth ------------------------------------------------------------------------------------------------------------
 
 
-def one_round(folder: str, count: int) -> tuple[float, int, int]:
+def measure_round(folder: str, count: int) -> tuple[float, int, int]:
     """Return (seconds of a round, bytes that its server part took at most, N·d·4 bytes)."""
     import torch
 
@@ -157,7 +157,7 @@ def measure_growth(folder: Path, counts: list[int]) -> bool:
     seconds, shares = [], []
     for count in counts:
         with context.Pool(1) as pool:
-            taken, grown, sent = pool.apply(one_round, (str(folder), count))
+            taken, grown, sent = pool.apply(measure_round, (str(folder), count))
         seconds.append(taken)
         shares.append(grown / sent)
         print(
@@ -178,7 +178,7 @@ SWIN_T = {"model.backbone": "swin_tiny", "model.pretrained": False, "model.init"
 LARGE = {"nano": (64, FEW_IMAGES), "Swin-T": (24, FEW_IMAGES | SWIN_T)}
 
 
-def large_round(folder: str, kind: str, workers: int | None) -> tuple[float, int]:
+def measure_large_round(folder: str, kind: str, workers: int | None) -> tuple[float, int]:
     """Return (seconds of a round, the most memory that this process and its descendants had at once)."""
     import threading
 
@@ -214,13 +214,16 @@ def large_round(folder: str, kind: str, workers: int | None) -> tuple[float, int
 
 
 def measure_large(folder: Path) -> bool:
-    """See that a round of many clients fits, serially and with two processes; shared memory counts repeatedly."""
+    """Check that a round of many clients fits into memory, serially and with two processes.
+
+    Memory that processes share is counted once for each of them.
+    """
     context = multiprocessing.get_context("spawn")
     verdicts = []
     for kind, (count, _) in LARGE.items():
         for name, workers in (("serial", None), ("Ray, two processes", 2)):
             with context.Pool(1) as pool:
-                taken, most = pool.apply(large_round, (str(folder), kind, workers))
+                taken, most = pool.apply(measure_large_round, (str(folder), kind, workers))
             title, detail = f"{count} {kind} clients, {name}, GiB", f"a round in {taken:.0f} s"
             verdicts.append(verdict(title, most / GIB, most <= 24 * GIB, "≤ 24", detail))
     return all(verdicts)

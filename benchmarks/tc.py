@@ -1,7 +1,7 @@
 """What the task-conditioned network saves by running its encoder once: joint ÷ sequential training, and evaluation.
 
 Run: python benchmarks/tc.py      One batch of NYUD's four tasks. Both ways are timed in turns in this process; the
-best time of each counts, since whatever else the machine does only ever adds time.
+best time of each counts, since other work on the machine only adds time.
 
 The decoder must run once per task either way, so what can be saved is the encoder's share: three quarters of it. With
 ResNet-18 that is a tenth of all operations, with Swin-T a quarter, with Swin-S well over a third. The limit is for
@@ -37,7 +37,7 @@ def labels(batch: int, size: tuple[int, int]) -> dict[str, torch.Tensor]:
 
 
 def train(model, optimizer, image, target, steps) -> float:
-    """One batch: for each step its tasks' weighted losses, backward, optimiser."""
+    """Train on one batch, for each step its tasks' weighted losses, backward, optimiser; return the seconds."""
     began = perf_counter()
     for tasks in steps:
         raw = model(image, tasks)
@@ -56,26 +56,26 @@ def evaluate(model, image, passes) -> float:
     return perf_counter() - began
 
 
-def turns(one, other, repeat: int) -> tuple[float, float]:
+def time_in_turns(one, other, repeat: int) -> tuple[float, float]:
     times = [(one(), other()) for _ in range(repeat + 1)][1:]
     return min(t for t, _ in times), min(t for _, t in times)
 
 
 def measure(backbone: str, size: tuple[int, int], batch: int, repeat: int) -> float:
-    """The larger of the two ratios; both are printed, with the ratio of operations beside them."""
+    """Print the ratios of training and of evaluation, and that of operations; return the larger of the first two."""
     model = build_model(ModelConfig("tc", backbone, False), size, OUTPUTS, seed=0, everybody=OUTPUTS)
     image, target = torch.randn(batch, 3, *size), labels(batch, size)
     together, apart = [tuple(OUTPUTS)], [(task,) for task in OUTPUTS]
     work = step_flops(model, size)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     model.train()
-    joint, sequential = turns(
+    joint, sequential = time_in_turns(
         lambda: train(model, optimizer, image, target, together),
         lambda: train(model, optimizer, image, target, apart),
         repeat,
     )
     model.eval()
-    once, each = turns(lambda: evaluate(model, image, together), lambda: evaluate(model, image, apart), repeat)
+    once, each = time_in_turns(lambda: evaluate(model, image, together), lambda: evaluate(model, image, apart), repeat)
     print(
         f"{backbone}: training, joint / sequential {joint:.2f} s / {sequential:.2f} s = {joint / sequential:.3f}; "
         f"evaluation, one encoder pass / one per task {once:.2f} s / {each:.2f} s = {once / each:.3f}; "

@@ -49,14 +49,14 @@ def run(
 
 
 def launch(request: RunRequest, progress: Listener | None = None, executor: Executor | None = None) -> RunResult:
-    """Do what is asked for, or go on with it, or return what is finished.
+    """Do the run that is asked for, continue it, or return it if it is finished.
 
     An `executor` holds the clients instead of one made for the request.
     """
     check_device(request.device)
     check_folder(request.out, "--out")
     energy = choose_energy(request.energy, request.country, request.region)
-    asked = find_listeners(request.log)  # before the method: of files, the last one's helpers are known
+    asked = find_listeners(request.log)  # before the method: the registry knows the helpers of the last file only
     config = request.config()
     kind, device = pick_devices(request)
 
@@ -95,8 +95,8 @@ def make_executor(request: RunRequest, energy: EnergyChoice) -> Executor:
 def pick_devices(request: RunRequest) -> tuple[str, torch.device]:
     """Return the kind of device that clients work on, and the server's own.
 
-    What crosses a cluster lies in the machine's memory, so there the server's steps are done; which card a client gets
-    is Ray's choice, and this machine need not have one.
+    In a cluster the server's steps are done on the CPU, because what is sent lies in the machine's memory. Ray chooses
+    the card that a client gets, and this machine need not have one.
     """
     if request.executor != "ray":
         device = pick_device(request.device)
@@ -108,13 +108,13 @@ def pick_devices(request: RunRequest) -> tuple[str, torch.device]:
 
 
 def check_ray_device(name: str) -> None:
-    """See that no card is named where a cluster chooses it."""
+    """Refuse the number of a card where a cluster chooses the card."""
     if name.startswith("cuda:"):
         raise UsageError(f"--device {name}: with --executor ray the cluster chooses the card; --device cuda")
 
 
 def check_device(name: str) -> None:
-    """The name alone, before torch is imported."""
+    """Refuse a name that no device can have; needs no torch."""
     if not re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", name):
         raise UsageError(f"--device {name}: expected auto, cpu, cuda, cuda:<number> or mps")
 

@@ -1,4 +1,4 @@
-"""What every cache on disk has in common: where it lies, and the error for what cannot be trusted."""
+"""What every cache on disk has in common: its folder, and the error for damaged content."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 
 
 class BrokenCacheError(Exception):
-    """What lies in the cache is not what it says it is."""
+    """The content of a cache is damaged or belongs to other data."""
 
 
 def cache_root(cache_dir: str | os.PathLike | None = None) -> Path:
-    """`cache_dir`, else $FMTLBENCH_CACHE, else the user's cache folder."""
+    """Return the folder of caches: `cache_dir`, else $FMTLBENCH_CACHE, else the user's cache folder."""
     chosen = cache_dir or os.environ.get("FMTLBENCH_CACHE")
     if chosen:
         return Path(chosen).expanduser()

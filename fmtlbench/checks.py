@@ -22,13 +22,13 @@ from .tasks import TASKS
 
 
 def why_unfit(config: RunConfig, method: type[Algorithm], options: Any) -> str | None:
-    """Why the method does not fit the clients' local epochs or their models."""
+    """Return why the method does not fit the clients' local epochs or their models; None if it does."""
     specs = config.scenario.parties()
     instance = Hooks(method, options, [Party(s.index, s.id, s.dataset, s.tasks, samples=1) for s in specs])
-    return _no_schedule(config, instance) or _no_whole_models(config, instance)
+    return _why_no_schedule(config, instance) or _why_no_whole_models(config, instance)
 
 
-def _no_schedule(config: RunConfig, instance: Hooks) -> str | None:
+def _why_no_schedule(config: RunConfig, instance: Hooks) -> str | None:
     for dataset in dict.fromkeys(spec.dataset for spec in config.scenario.parties()):
         try:
             instance.local_schedule(config.train.local_epochs[dataset])
@@ -37,8 +37,11 @@ def _no_schedule(config: RunConfig, instance: Hooks) -> str | None:
     return None
 
 
-def _no_whole_models(config: RunConfig, instance: Hooks) -> str | None:
-    """Why whole models cannot be exchanged: the tables' NULL. Networks with one decoder fit any clients."""
+def _why_no_whole_models(config: RunConfig, instance: Hooks) -> str | None:
+    """Return why whole models cannot be exchanged (the papers' tables show NULL then); None if they can.
+
+    Networks with one decoder for all tasks fit any clients.
+    """
     decoders = sorted({len(spec.tasks) for spec in config.scenario.parties()})
     if config.federation.exchange == "decoders" or network_of(config.model).one_decoder or len(decoders) == 1:
         return None
@@ -53,7 +56,7 @@ def _no_whole_models(config: RunConfig, instance: Hooks) -> str | None:
 
 
 def check_together(config: RunConfig, origins: Mapping[str, str]) -> None:
-    """Checks that need two sections at once."""
+    """Check what needs two sections of the config at once."""
 
     def complain(key: str, message: str) -> RefusedError:
         return RefusedError(f"{locate(key, origins) or config.preset}: {key}: {message}")

@@ -1,6 +1,6 @@
-"""Who goes through the pixels of a batch: a compiled kernel, or torch. Decided here and nowhere else.
+"""Decide whether a compiled kernel or torch goes through the pixels of a batch.
 
-No torch or numba here before a tensor comes: tasks and metrics are listed without them.
+Torch and numba are imported only when a tensor comes, so that tasks and metrics can be listed without them.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def compiled(kernel: str, tensors: Sequence[Tensor], *options: Any) -> tuple[Tensor, ...] | None:
-    """Run a kernel of `kernels.py`, or say by None that torch must do it.
+    """Run a kernel of `kernels.py` and return its results; None if torch must do the work.
 
-    Kernels read float32 and float64 in the processor's memory; torch does other dtypes and devices, and tensors without
-    elements, and it words the error when a kernel finds numbers that it cannot use.
+    Kernels read float32 and float64 in the processor's memory. Torch does other dtypes and devices, tensors without
+    elements, and numbers that a kernel cannot use, for which it raises the error.
     """
     import numpy as np
     import torch

@@ -1,4 +1,4 @@
-"""The one frozen object a run is a function of. `resolving.py` makes it, `checks.py` checks it."""
+"""The config of a run: one frozen object that decides its numbers. `resolving.py` makes it, `checks.py` checks it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .setting import MOVED, Setting, digest, identity
 from .user_code import UserCode
 from .yamlfile import dump_yaml
 
-# Raised whenever a change of the engine moves a number that an unchanged config gives.
+# Increased whenever a change of the engine changes a number that an unchanged config gives.
 NUMERICS_VERSION = 3
 MANY = 1_000_000  # rounds or epochs: more is a typing mistake
 
@@ -151,12 +151,12 @@ class TrainConfig:
     )
 
     def amounts(self, dataset: str) -> Amounts:
-        """How much the random transforms do to the images of a dataset."""
+        """Return how much the random transforms change the images of a dataset."""
         scales = (self.scales or {}).get(dataset, Amounts.scales)
         return Amounts(scales, (self.rotate_degrees or {}).get(dataset, 0.0))
 
     def warmup(self, dataset: str, per_round: int) -> int:
-        """How many local epochs the learning rate rises for a client that has `per_round` of them in a round."""
+        """Return for how many local epochs the learning rate rises; a client has `per_round` of them in a round."""
         if self.warmup_rounds is not None:
             return self.warmup_rounds * per_round
         return self.warmup_epochs[dataset] if isinstance(self.warmup_epochs, dict) else self.warmup_epochs
@@ -177,10 +177,10 @@ class EvaluationConfig:
     )
 
 
-def _at_new_places(tree: Any, origins: Mapping[str, str]) -> tuple[Any, dict[str, str]]:
-    """Return tree and origins with the values of older versions where they are now.
+def _move_old_values(tree: Any, origins: Mapping[str, str]) -> tuple[Any, dict[str, str]]:
+    """Return tree and origins with the values of older versions moved to their present places.
 
-    Every config had them, whatever its network: where the network has no such option, the value decided nothing.
+    Every old config had these values, whatever its network. If the network has no such option, the value is dropped.
     """
     origins = dict(origins)
     for new, moved in MOVED.items():
@@ -220,8 +220,8 @@ class RunConfig:
     @classmethod
     def from_tree(cls, tree: Any, origins: Mapping[str, str]) -> RunConfig:
         """Read back what `dump` wrote, as YAML gives it; `origins` says on which line each value stands."""
-        config = build(cls, *_at_new_places(tree, origins))
-        # A stored file is somebody's word: what it calls things must not lead out of the folders we write to.
+        config = build(cls, *_move_old_values(tree, origins))
+        # A stored file may have been edited: its names must not lead out of the folders we write to.
         names = {"algorithm.name": "method", "scenario.name": "scenario", "preset": "preset"}
         for key, kind in (names | {"model.architecture": "architecture"}).items():
             section, _, field = key.rpartition(".")
@@ -231,19 +231,19 @@ class RunConfig:
         return config.with_exchange()
 
     def dump(self) -> str:
-        """The whole config as YAML, every default written out."""
+        """Return the whole config as YAML, every default written out."""
         return dump_yaml(plain(self))
 
     def hash(self) -> str:
-        """The canonical hash of all that decides the numbers: it names the run's folder."""
+        """Return the hash of all that decides the numbers; it is part of the name of the run's folder."""
         return digest(identity(plain(self)))
 
     def setting(self) -> Setting:
-        """Everything but method and seed: runs with equal ones may stand in one table."""
+        """Return everything but method and seed: runs of equal settings may stand in one table."""
         return Setting.of(plain(self))
 
     def with_exchange(self) -> RunConfig:
-        """What the clients exchange: as said, else as the scenario's paper has it."""
+        """Return the config with `federation.exchange` filled in: as given, else as in the scenario's paper."""
         exchange = self.federation.exchange or self.scenario.exchange
         return dataclasses.replace(self, federation=dataclasses.replace(self.federation, exchange=exchange))
 
@@ -260,6 +260,6 @@ class RunConfig:
         return self.federation.exchange == "models" and len(alike) == 1
 
     def folder(self) -> Path:
-        """Where the run lives below the output folder."""
+        """Return the run's folder, relative to the output folder."""
         leaf = f"{self.preset}-{self.data.source}-s{self.seed}-{self.hash()[:8]}"
         return Path(self.scenario.name) / self.algorithm.name / leaf

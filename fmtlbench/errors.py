@@ -23,13 +23,13 @@ class UnknownNameError(UsageError, LookupError):
 
 
 def one_line(text: object) -> str:
-    """Text for one line of a terminal: line breaks are blanks, other control characters are written out."""
+    """Return text for one line of a terminal: line breaks become blanks, other control characters are escaped."""
     joined = " ".join(str(text).splitlines())
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in joined)
 
 
 def shorten(value: object, write: Callable[[object], str] = str, longest: int = 80) -> str:
-    """A value for a message, as `write` has it; the middle is left out where that is long."""
+    """Return a value for a message, as `write` gives it; the middle is left out if that is long."""
     try:
         text = write(value)
     except ValueError:  # a whole number of more digits than Python writes
@@ -38,12 +38,12 @@ def shorten(value: object, write: Callable[[object], str] = str, longest: int = 
 
 
 def short_repr(value: object) -> str:
-    """`repr` for a message."""
+    """Return the `repr` of a value, shortened for a message."""
     return shorten(value, repr)
 
 
 def nearest(given: str, known: Iterable[str]) -> str:
-    """The tail of an error message: the closest valid names, or all of them when nothing is close."""
+    """Return the end of an error message: the closest valid names, or all of them if none is close."""
     known = sorted(known)
     close = difflib.get_close_matches(given, known, n=3, cutoff=0.5)
     if close:
@@ -52,6 +52,6 @@ def nearest(given: str, known: Iterable[str]) -> str:
 
 
 def unknown(kind: str, given: str, known: Iterable[str], where: str = "") -> UnknownNameError:
-    """Unknown name → an error with the nearest valid choice. `where` says which file or flag it came from."""
+    """Return the error for an unknown name, with the nearest valid choice; `where` is the file or flag it is from."""
     prefix = f"{where}: " if where else ""
     return UnknownNameError(f"{prefix}no {kind} {given!r}; {nearest(given, known)}")

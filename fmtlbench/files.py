@@ -1,4 +1,4 @@
-"""Writing files and folders: a crash at any moment leaves the old one or the new one, never a half.
+"""Write files and folders so that a crash at any moment leaves the old one or the new one, never a half.
 
 A name may stand for more than a file. A link is followed: what it points at is replaced, the link stays. A device, a
 FIFO and an open descriptor (/dev/stdout) are written to as they are. `-` is the standard output.
@@ -29,14 +29,14 @@ STALE_AFTER = 24 * 3600  # seconds; what is unfinished and older than this was l
 
 
 def is_stdout(path: str | Path | None) -> bool:
-    """Whether an output is the standard output: none was named, or `-`."""
+    """Return whether an output is the standard output: none was named, or `-`."""
     return path is None or str(path) == "-"
 
 
 def is_stream(path: str | Path) -> bool:
-    """Whether a name stands for what is written to and never replaced: a device, a FIFO, an open descriptor."""
+    """Return whether a name stands for a device, a FIFO or an open descriptor, which is written to, never replaced."""
     try:
-        return _kind(Path(path)) == "stream"
+        return _kind_of_file(Path(path)) == "stream"
     except (OSError, ValueError):
         return False
 
@@ -53,8 +53,8 @@ def check_output(path: str | Path, flag: str = "-o", make_folder: bool = False) 
     if is_stdout(path):
         return path
     try:
-        kind = _kind(path)
-        folder = _without_links(path).parent
+        kind = _kind_of_file(path)
+        folder = _follow_link(path).parent
     except ValueError:
         raise UsageError(f"{flag} {str(path)!r}: holds a NUL or another character that no file name can") from None
     except NotADirectoryError:
@@ -77,7 +77,7 @@ def check_folder(path: str | Path, flag: str = "-o") -> Path:
         raise UsageError(f"{flag} -: the standard output, expected a folder")
     try:
         for place in (path, *path.absolute().parents):
-            kind = _kind(place)
+            kind = _kind_of_file(place)
             if kind == "a folder":
                 return path
             if kind != "new" or place.is_symlink():
@@ -94,7 +94,7 @@ def check_folder(path: str | Path, flag: str = "-o") -> Path:
 
 
 def write_output(path: str | Path, write: Callable[[Path], None], flag: str = "-o", make_folder: bool = False) -> None:
-    """Write a file that the user named, `-` included; a refusal of the disk is one line, and the old file stays.
+    """Write a file that the user named, `-` included; if that fails, raise a one-line error and keep the old file.
 
     Args:
         path: as the user gave it.
@@ -110,16 +110,16 @@ def write_output(path: str | Path, write: Callable[[Path], None], flag: str = "-
             sys.stdout.flush()
             return
         if make_folder:
-            _without_links(path).parent.mkdir(parents=True, exist_ok=True)
+            _follow_link(path).parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, write)
-    except BrokenPipeError:  # whoever reads it has had enough
+    except BrokenPipeError:  # the reader has stopped, which is no error
         raise
     except OSError as error:
         raise FmtlbenchError(f"could not write {path}: {error.strerror or error}") from None
 
 
 def write_output_text(path: str | Path, text: str, flag: str = "-o", make_folder: bool = False) -> None:
-    """`write_output` of a text; what UTF-8 cannot say is a question mark, as on the standard output."""
+    """Write a text as `write_output` does; what UTF-8 cannot encode becomes a question mark."""
     content = text.encode("utf-8", errors="replace")
     write_output(path, lambda temporary: temporary.write_bytes(content), flag, make_folder)
 
@@ -128,18 +128,18 @@ def write_output_text(path: str | Path, text: str, flag: str = "-o", make_folder
 
 
 def replace_file(path: str | Path, write: Callable[[Path], None]) -> None:
-    """Let `write` fill a temporary sibling, which then takes the place of `path` in one step.
+    """Let `write` fill a temporary file in the same folder, which then replaces `path` in one step.
 
-    A stream cannot be replaced: it gets the bytes of the temporary file when that is complete.
+    A stream cannot be replaced: the bytes of the temporary file are sent to it when that is complete.
     """
     path = Path(path)
-    kind = _kind(path)
+    kind = _kind_of_file(path)
     if kind == "stream":
         _write_through(write, lambda source: _append_to(path, source))
         return
     if kind not in ("file", "new"):
         raise OSError(errno.EISDIR if kind == "a folder" else errno.EINVAL, f"{kind}, expected a file", str(path))
-    target = _without_links(path)
+    target = _follow_link(path)
     if kind == "file" and not os.access(target, os.W_OK):  # a folder that may be written would let us replace it
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
     temporary = target.with_name(f".fmtlbench-{os.getpid()}-{secrets.token_hex(4)}.tmp")
@@ -160,15 +160,15 @@ def replace_file(path: str | Path, write: Callable[[Path], None]) -> None:
 def replace_folder(
     folder: str | Path, *, keeps: Callable[[Path], bool] | None = None, alone: bool = False
 ) -> Iterator[Path]:
-    """Give a temporary sibling to fill, which then takes the place of `folder` as a whole; a failure leaves the old.
+    """Give a temporary folder to fill, which then replaces `folder` as a whole; after a failure the old one is there.
 
-    What killed processes have left is put right first: a folder that was caught between its two renames gets its name
+    What killed processes have left is repaired first: a folder that was renamed away and not yet replaced gets its name
     back, and what was never finished is removed.
 
     Args:
         folder: where the new one shall be; of a link, what it points at. Parents are made.
-        keeps: whether a folder that lies there when the new one is complete is as good: then that one stays.
-        alone: no other process writes here, so what is unfinished is a killed one's, however young.
+        keeps: whether a folder that is there when the new one is complete is as good as that; if so, it stays.
+        alone: no other process writes here, so what is unfinished is a killed process's, whatever its age.
     """
     folder = Path(folder).resolve()
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -178,13 +178,13 @@ def replace_folder(
         new.mkdir()
         yield new
         sync_folder(new)
-        if _take_place(new, folder, keeps):
+        if _swap_folders(new, folder, keeps):
             sync_folder(folder.parent)
     finally:
         shutil.rmtree(new, ignore_errors=True)
 
 
-def _take_place(new: Path, folder: Path, keeps: Callable[[Path], bool] | None) -> bool:
+def _swap_folders(new: Path, folder: Path, keeps: Callable[[Path], bool] | None) -> bool:
     """Rename the old folder away and the new one to its name; undo the first if the second fails."""
     old = new.with_suffix(".old")
     for _ in range(3):
@@ -207,7 +207,7 @@ def _take_place(new: Path, folder: Path, keeps: Callable[[Path], bool] | None) -
 
 
 def _recover(folder: Path, age: float) -> None:
-    """Put right what killed processes have left of replacing `folder`."""
+    """Repair what killed processes have left of replacing `folder`."""
     left = sorted(folder.parent.glob(f".{folder.name}.*.old"))
     if left and not folder.exists():
         with contextlib.suppress(FileNotFoundError):  # another process was faster
@@ -228,9 +228,9 @@ def remove_stale(folder: Path, pattern: str, age: float = STALE_AFTER) -> None:
                     left.unlink()
 
 
-def _kind(path: Path) -> str:
-    """What a name stands for, links followed: "file", "stream", "new" (nothing yet), or what cannot be written."""
-    if _descriptor(path) is not None:
+def _kind_of_file(path: Path) -> str:
+    """Return what a name stands for, links followed: "file", "stream", "new" (nothing yet), or what is not writable."""
+    if _find_descriptor(path) is not None:
         return "stream"
     try:
         mode = path.stat().st_mode
@@ -243,8 +243,8 @@ def _kind(path: Path) -> str:
     return "a folder" if stat.S_ISDIR(mode) else "a block device" if stat.S_ISBLK(mode) else "a socket"
 
 
-def _descriptor(path: Path) -> int | None:
-    """The number of the open file that a name such as /dev/stdout stands for: what lies behind it is not replaced."""
+def _find_descriptor(path: Path) -> int | None:
+    """Return the number of the open file that a name such as /dev/stdout stands for; None for other names."""
     ours = (Path(f"/proc/{os.getpid()}/fd"), Path("/dev/fd"))
     for _ in range(40):  # as many links as a kernel follows
         if path.name.isdecimal() and path.parent.resolve() in ours:
@@ -255,13 +255,13 @@ def _descriptor(path: Path) -> int | None:
     return None
 
 
-def _without_links(path: Path) -> Path:
-    """The place that a link points at, there or not; any other name as it is."""
+def _follow_link(path: Path) -> Path:
+    """Return the path that a link points at, whether or not it exists; any other path as it is."""
     return path.resolve() if path.is_symlink() else path
 
 
 def _write_through(write: Callable[[Path], None], send: Callable[[Any], Any]) -> None:
-    """Let `write` fill a file elsewhere, and `send` what is in it when it is complete."""
+    """Let `write` fill a temporary file, then call `send` with it, open for reading."""
     with tempfile.TemporaryDirectory(prefix="fmtlbench-") as folder:
         whole = Path(folder) / "whole"
         write(whole)
@@ -270,9 +270,9 @@ def _write_through(write: Callable[[Path], None], send: Callable[[Any], Any]) ->
 
 
 def _append_to(stream: Path, source: Any) -> None:
-    sys.stdout.flush()  # it may be the same
-    number = _descriptor(stream)
-    # Neither created nor truncated; an open file is gone on with where its other writers are.
+    sys.stdout.flush()  # the stream may be the standard output
+    number = _find_descriptor(stream)
+    # Not created and not truncated; in an open file, writing continues where its other writers are.
     handle = os.open(stream, os.O_WRONLY) if number is None else os.dup(number)
     with os.fdopen(handle, "wb") as target:
         shutil.copyfileobj(source, target)
@@ -299,7 +299,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def sha256_file(path: Path) -> str:
-    """The hash of a file's bytes, read in pieces."""
+    """Return the SHA-256 of a file, which is read in pieces."""
     digest = hashlib.sha256()
     with Path(path).open("rb") as stream:
         while chunk := stream.read(1 << 20):

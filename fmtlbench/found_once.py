@@ -1,4 +1,4 @@
-"""What takes long to find out about a dataset is found once and kept in the user's cache folder."""
+"""Keep in the user's cache folder what takes long to find out about a dataset."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def find_once(
     find: Callable[[], Any],
     cache_dir: Path | None = None,
 ) -> Any:
-    """Return what an earlier call found, unless that is damaged or about other data; else what `find` gives, for later.
+    """Return what an earlier call stored; if that is missing, damaged or about other data, call `find` and store it.
 
     Args:
         what: The file's name begins with it.
@@ -38,7 +38,7 @@ def find_once(
         if content == about and fits(value):
             return value
     except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):
-        pass  # not there, or not what was written: found again
+        pass  # not there, or damaged: found again
     value = find()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""How the project compiles: helpers in memory, entry points with a copy on disk where there is a place for it."""
+"""Compile functions with numba: inner ones in memory, those that Python calls with a copy on disk if possible."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ OPTIONS = {"error_model": "numpy"}
 
 
 def jit(function: Callable, **options) -> Callable:
-    """For functions that compiled code calls."""
+    """Compile a function that only compiled code calls."""
     return numba.njit(**OPTIONS, **options)(function)
 
 
 def entry(function: Callable, **options) -> Callable:
-    """For functions that Python calls; compiled code is kept on disk, unless the disk is full or read-only."""
+    """Compile a function that Python calls; keep the code on disk unless that is full or read-only."""
     try:
         chosen = numba.njit(cache=True, **OPTIONS, **options)(function)
     except RuntimeError:  # numba found no writable folder

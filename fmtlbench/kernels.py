@@ -2,7 +2,7 @@
 
 Each reads its arrays once, in blocks that stay in the cache, by loops that the compiler turns into vector code. No
 result depends on threads or on the width of a vector: blocks begin at fixed places and are added in a fixed order.
-What a kernel returns first says whether the rest holds; if not, torch finds out what is wrong with the numbers.
+What a kernel returns first says whether its other results are valid; if not, torch finds what is wrong with the input.
 """
 
 from __future__ import annotations
@@ -20,15 +20,23 @@ DEGREES = 180 / pi
 EIGHTH = tan(pi / 8)
 # (arctan(z) / z - 1) / z² as a polynomial in z², Chebyshev's fit for |z| <= tan(pi / 8): relative error 5e-18
 ARCTAN = (
-    -0.3333333333333333, 0.19999999999995516, -0.14285714284665682, 0.11111111015187018, -0.0909090457530649,
-    0.07692183125376892, -0.06664510525508936, 0.05858140904866328, -0.050854078345894844, 0.03923044778479309,
+    -0.3333333333333333,
+    0.19999999999995516,
+    -0.14285714284665682,
+    0.11111111015187018,
+    -0.0909090457530649,
+    0.07692183125376892,
+    -0.06664510525508936,
+    0.05858140904866328,
+    -0.050854078345894844,
+    0.03923044778479309,
     -0.019175404711104935,
-)  # fmt: skip
+)
 
 
 @entry
 def largest(scores):
-    """Name the channel of the largest value: [B, C, …] → int64 [B, pixels].
+    """Return the channel of the largest value: [B, C, …] → int64 [B, pixels].
 
     As torch's argmax: the first of equal ones, and NaN is larger than all numbers.
     """
@@ -55,7 +63,7 @@ def largest(scores):
 
 @jit
 def fold(values, count):
-    """Sum values[:count] of a block in pairs, then pairs of pairs. The block is used up."""
+    """Sum values[:count] of a block in pairs, then pairs of pairs; the block is overwritten."""
     values[count:] = 0.0
     half = len(values) // 2
     while half:
@@ -67,7 +75,7 @@ def fold(values, count):
 
 @jit
 def arctan2(y, x):
-    """Angle of (x, y) with both >= 0, to two units in the last place; without branches or calls, for vector code."""
+    """Return the angle of (x, y) with both >= 0, to two units in the last place; branch-free, for vector code."""
     low, high = y <= EIGHTH * x, x < EIGHTH * y
     z = (y if low else -x if high else y - x) / (x if low else y if high else y + x)
     z = 0.0 if y == 0 else z  # also for x = 0

@@ -1,4 +1,4 @@
-"""How much memory a request takes at least, against what the machine has: a typing slip is told before the work."""
+"""Compare the memory that a request needs at least with what the machine has, so that typing errors are found early."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def machine_memory() -> int:
 
 
 def check_image_memory(images: int, size: tuple[int, int], where: str) -> None:
-    """Refuse to hold so many rendered images of a size at once if that cannot be."""
+    """Refuse more rendered images of a size than the machine's memory can hold."""
     needed = images * size[0] * size[1] * RENDERED
     if needed > machine_memory():
         raise UsageError(

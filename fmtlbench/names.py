@@ -1,4 +1,4 @@
-"""One rule for names that become folders and files: of clients, methods, scenarios, presets and metrics."""
+"""Check names that become folders and files: of clients, methods, scenarios, presets and metrics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def check_name(name: Any, kind: str, where: str = "") -> str:
         kind: of what, for messages: "client", "method".
         where: the file and line, or the flag, it stands in.
     """
-    if problem := _problem(name):
+    if problem := _find_problem(name):
         raise UsageError(
             f"{where + ': ' if where else ''}{short_repr(name)} cannot be the name of a {kind}: {problem}; "
             "expected letters, digits and the like, as in my-name_2"
@@ -25,7 +25,7 @@ def check_name(name: Any, kind: str, where: str = "") -> str:
     return name
 
 
-def _problem(name: Any) -> str | None:
+def _find_problem(name: Any) -> str | None:
     if not isinstance(name, str):
         return f"it is a {type(name).__name__}, not text"
     if not name.strip():

@@ -36,7 +36,7 @@ def take_file(kind: str, path: str, where: str, tree: dict[str, Any]) -> str:
 
 
 def load_plugins(config: RunConfig) -> None:
-    """Register what the files of a config bring, in this process; a file that has changed since is refused."""
+    """Register in this process what the files of a config bring; refuse a file that is missing or has changed."""
     for entry, path in config.plugin_files.items():
         file, content = Path(path), config.plugins.get(entry)
         if not file.is_file() or sha256_file(file) != content:

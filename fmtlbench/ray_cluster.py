@@ -1,4 +1,4 @@
-"""A Ray cluster: one that is running, or one of this machine for the time of a command. No torch; Ray only on use."""
+"""Connect to a Ray cluster: a running one, or one of this machine that ends with the command. Imports no torch."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def ray_options(overrides: Mapping[str, Any]) -> RayOptions:
 
 
 def import_ray() -> Any:
-    """Import Ray; without it, say what to install."""
+    """Import Ray; if it is not installed, say what to install."""
     try:
         import ray
     except ImportError as error:
@@ -53,7 +53,7 @@ def import_ray() -> Any:
 
 @contextmanager
 def connected(address: str | None = None, object_store_gb: float | None = None) -> Iterator[Any]:
-    """Give the module, connected to the cluster at `address`; without one, to a cluster that ends with the block.
+    """Give the module `ray`, connected to the cluster at `address`; without one, to a cluster that ends with the block.
 
     A connection that this process already has is used as it is.
 
@@ -69,11 +69,11 @@ def connected(address: str | None = None, object_store_gb: float | None = None) 
     quiet = {"logging_level": "ERROR", "log_to_driver": False, "configure_logging": False}
     size = {} if object_store_gb is None else {"object_store_memory": int(object_store_gb * 1e9)}
     try:
-        with warnings.catch_warnings():  # Ray's own, of what it will change one day
+        with warnings.catch_warnings():  # Ray's own, about changes in later versions
             warnings.simplefilter("ignore")
             if address is None:
-                os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would tell its makers about this machine
-                os.environ.setdefault("RAY_worker_niceness", "0")  # its processes do the work itself
+                os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # else it reports usage to its developers
+                os.environ.setdefault("RAY_worker_niceness", "0")  # its processes do the training
                 ray.init(address="local", include_dashboard=False, **size, **quiet)
             else:
                 ray.init(address=address, **quiet)
@@ -81,14 +81,14 @@ def connected(address: str | None = None, object_store_gb: float | None = None) 
         where = "no cluster could be started here" if address is None else f"--ray-address {address}: no connection"
         raise FmtlbenchError(f"{where}: {type(error).__name__}: {one_line(error)[:300]}") from None
     try:
-        with redirect_stdout(sys.stderr):  # Ray tells there of lost processes, whatever it is asked to
+        with redirect_stdout(sys.stderr):  # Ray prints there about lost processes, whatever its log level
             yield ray
     finally:
         ray.shutdown()
 
 
 def check_versions(theirs: Mapping[str, str]) -> None:
-    """See that this machine of a cluster has the versions that the command's has.
+    """Refuse a machine of a cluster whose packages have other versions than those of the command's machine.
 
     Raises:
         UsageError: It has others.
@@ -104,7 +104,7 @@ def check_versions(theirs: Mapping[str, str]) -> None:
 
 
 def read_token(file: str) -> str | None:
-    """Return what a file says, if this process sees it: machines that share a folder find there what one wrote."""
+    """Return the text of a file, None if it cannot be read: so machines find out whether they share a folder."""
     try:
         return Path(file).read_text(encoding="utf-8")
     except OSError:
@@ -112,7 +112,7 @@ def read_token(file: str) -> str | None:
 
 
 def _check_address(address: str | None) -> None:
-    """Look whether anybody is there: Ray itself tries for minutes."""
+    """Refuse an address at which nothing answers; Ray itself would try for minutes."""
     if address is None or address == "auto":
         return
     host, colon, port = address.rpartition(":")

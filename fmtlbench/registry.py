@@ -1,4 +1,4 @@
-"""Name → class or record, filled by the files of a package, by entry points, and by a path the user gives."""
+"""Find classes and records by name: from the files of a package, from entry points, and from a user's file."""
 
 from __future__ import annotations
 
@@ -71,29 +71,29 @@ class Registry(Mapping[str, T]):
         for point in entry_points(group=self.package):
             try:
                 point.load()
-            except (Exception, SystemExit) as error:  # one broken plug-in must not take the others away
+            except (Exception, SystemExit) as error:  # the other plug-ins are still usable
                 reason = f"sys.exit({error.code})" if isinstance(error, SystemExit) else error
                 warnings.warn(f"entry point {point.name} = {point.value} does not load: {reason}", stacklevel=2)
 
     def resolve(self, name: str, where: str = "") -> T:
-        """Look `name` up; a path to a .py file is imported and its one registration returned."""
+        """Return what is registered as `name`; of the path of a .py file, what that registers when imported."""
         if name.endswith(".py"):
-            return self._from_file(Path(name), where)[1]
+            return self._read_file(Path(name), where)[1]
         self.load()
         if name not in self._items:
             raise unknown(self.kind, name, self._items, where)
         return self._items[name]
 
     def keep(self, path: str, where: str = "") -> str:
-        """Import a .py file with one registration, let it stay in the registry, and return its name."""
-        name, item, origin = self._from_file(Path(path), where)
+        """Import a .py file with one registration, keep that in the registry, and return its name."""
+        name, item, origin = self._read_file(Path(path), where)
         self._items[name], self._origins[name] = item, origin
         return name
 
-    def _from_file(self, path: Path, where: str) -> tuple[str, T, tuple[str, str]]:
-        """Return name, class or record, and origin of what a file registers; the registry stays as it was.
+    def _read_file(self, path: Path, where: str) -> tuple[str, T, tuple[str, str]]:
+        """Return name, class or record, and origin of what a file registers; leave the registry unchanged.
 
-        So a file is found by its path only: edited or copied, it may use its name again.
+        Since the registry does not keep it, an edited or copied file may register the same name again.
         """
         if not path.is_file():
             raise UsageError(f"{where + ': ' if where else ''}no such file: {path}")
@@ -119,10 +119,10 @@ class Registry(Mapping[str, T]):
         return self.resolve(name)
 
     def helper_files(self) -> list[Path]:
-        """The modules beside it that the file which was resolved last has imported."""
+        """Return the files of the modules that the last resolved file imported from its own folder."""
         return _HELPERS.files()
 
-    # An unknown name is a LookupError with advice, not the KeyError that Mapping's own versions of these wait for.
+    # Mapping's own versions of these expect a KeyError; an unknown name here is a LookupError with advice.
     def __contains__(self, name: object) -> bool:
         self.load()
         return name in self._items
@@ -141,7 +141,7 @@ class Registry(Mapping[str, T]):
 
 
 class _Helpers:
-    """The modules that lie beside a user's file. Those of one file are forgotten when the next is executed.
+    """The modules in the folder of a user's file. Those of one file are forgotten when the next is executed.
 
     Without that, two methods with a `helper.py` each would share the first one, and an edited one would stay as it was.
     """
@@ -151,21 +151,21 @@ class _Helpers:
         self._before: set[str] = set()  # names of the modules that were there before the file was executed
 
     def look_beside(self, path: Path) -> None:
-        """Let the file at `path` import what lies beside it, at once or in a hook; what is installed goes first."""
+        """Let the file at `path` import modules of its folder, now or later in a hook; installed ones come first."""
         if self._folder in sys.path:
             sys.path.remove(self._folder)
-        for name in self._modules():
+        for name in self._find_modules():
             del sys.modules[name]
         self._folder, self._before = str(path.resolve().parent), set(sys.modules)
         sys.path.append(self._folder)
         importlib.invalidate_caches()
 
     def files(self) -> list[Path]:
-        """The files of those that were imported."""
-        files = (getattr(module, "__file__", None) for _, module in sorted(self._modules().items()))
+        """Return the files of the modules that were imported."""
+        files = (getattr(module, "__file__", None) for _, module in sorted(self._find_modules().items()))
         return [Path(file).resolve() for file in files if file]
 
-    def _modules(self) -> dict[str, Any]:
+    def _find_modules(self) -> dict[str, Any]:
         new = {name: module for name, module in sys.modules.items() if name not in self._before}
         tops = {name for name, module in new.items() if "." not in name and self._is_beside(module)}
         return {name: module for name, module in new.items() if name.partition(".")[0] in tops}
@@ -182,7 +182,7 @@ _HELPERS = _Helpers()
 
 
 def _execute(module: Any, path: Path) -> None:
-    """Run a user's file; what goes wrong in it is told in one line, with the line it happened on."""
+    """Run a user's file; raise its errors as one line that names the file's line."""
     try:
         module.__spec__.loader.exec_module(module)
     except FmtlbenchError:

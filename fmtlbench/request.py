@@ -1,4 +1,4 @@
-"""Everything a run is asked with, as one value: from the command line, from Python, from a cell of a bench grid."""
+"""A request for a run, as one value: from the command line, from Python, or from a cell of a bench grid."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class RunRequest:
         return config
 
     def ray_options(self) -> RayOptions:
-        """Read how clients are spread over a Ray cluster, and see that the executor is one that listens.
+        """Return how clients are spread over a Ray cluster; refuse such settings for another executor.
 
         Raises:
             UsageError: An unknown executor, or Ray's settings without it.
@@ -122,7 +122,7 @@ class RunRequest:
         return ray_options(self.overrides)
 
     def anywhere(self) -> RunRequest:
-        """Name files and folders so that they are found from every working directory."""
+        """Return the request with absolute paths, so that it can be done from every working directory."""
 
         def full(name: Any, *endings: str) -> Any:
             return str(Path(name).absolute()) if isinstance(name, str) and name.endswith(endings or "") else name
@@ -141,33 +141,41 @@ class RunRequest:
         )
 
     def to_argv(self) -> list[str]:
-        """Return the words after `fmtlbench run` that ask for the same."""
+        """Return the words after `fmtlbench run` that make the same request."""
         words = []
         for flag, value in (
-            ("--algo", self.algo), ("--scenario", self.scenario), ("--preset", self.preset), ("--seed", self.seed),
-            ("--rounds", self.rounds), ("--device", self.device), ("--data-root", self.data_root), ("--out", self.out),
-            ("--country", self.country), ("--region", self.region), ("--ray-address", self.ray_address),
+            ("--algo", self.algo),
+            ("--scenario", self.scenario),
+            ("--preset", self.preset),
+            ("--seed", self.seed),
+            ("--rounds", self.rounds),
+            ("--device", self.device),
+            ("--data-root", self.data_root),
+            ("--out", self.out),
+            ("--country", self.country),
+            ("--region", self.region),
+            ("--ray-address", self.ray_address),
             ("--log", ",".join(self.log) or None),
-        ):  # fmt: skip
+        ):
             if value is not None:
-                words += _flag(flag, str(value))
+                words += _write_flag(flag, str(value))
         if self.energy is not None:
             words.append("--energy" if self.energy else "--no-energy")
         if self.executor != "serial":
-            words += _flag("--executor", self.executor)
+            words += _write_flag("--executor", self.executor)
         words += ["--fresh"] * self.fresh + ["--save-predictions"] * self.save_predictions
         for key, value in self.overrides.items():
-            words += _flag("--set", f"{key}={override_text(value)}")
+            words += _write_flag("--set", f"{key}={override_text(value)}")
         return words
 
 
 def _split_names(given: str | Path | Iterable[str | Path]) -> tuple[str, ...]:
-    """Take names apart, each once; a comma is between two, however they are given."""
+    """Split names at commas, in one text or in several; each name is returned once."""
     texts = [given] if isinstance(given, (str, Path)) else given
     return tuple(dict.fromkeys(filter(None, (word.strip() for text in texts for word in str(text).split(",")))))
 
 
-def _flag(flag: str, value: str) -> list[str]:
+def _write_flag(flag: str, value: str) -> list[str]:
     """Write a flag so that its value is not taken for another flag."""
     return [f"{flag}={value}"] if value.startswith("-") else [flag, value]
 

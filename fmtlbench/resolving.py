@@ -1,4 +1,4 @@
-"""Preset, scenario, a method's options and overrides become one checked config."""
+"""Combine preset, scenario, a method's options and overrides into one checked config."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .yamlfile import parse_scalar
 
 
 def parse_overrides(assignments: Iterable[str], flag: str = "--set", example: str = "train.lr=1e-3") -> dict[str, Any]:
-    """`["train.lr=1e-3"]` → {"train.lr": 0.001}; malformed ones are named."""
+    """Parse `["train.lr=1e-3"]` to {"train.lr": 0.001}; the error for a malformed one names it."""
     values = {}
     for text in assignments:
         key, equals, value = text.partition("=")
@@ -51,9 +51,9 @@ def resolve(
     device: str = "cpu",
     overrides: Mapping[str, Any] | None = None,
 ) -> RunConfig:
-    """Preset + scenario + algorithm options + overrides → one checked config."""
+    """Combine preset, scenario, the method's options and overrides into one checked config."""
     seed = _check_seed(seed)
-    tree, origins, method = _put_together(scenario, preset, overrides, algo)
+    tree, origins, method = _combine(scenario, preset, overrides, algo)
     options = build_options(method, tree.pop("algo"), origins)
     algorithm = {**tree["algorithm"], "options": plain(options)}
     config = _check({**tree, "algorithm": algorithm, "seed": seed, "device": device}, origins)
@@ -70,8 +70,8 @@ def resolve_without_method(
     device: str = "cpu",
     overrides: Mapping[str, Any] | None = None,
 ) -> RunConfig:
-    """Preset + scenario + overrides → a checked config of no method: what any method's runs there have in common."""
-    tree, origins, _ = _put_together(scenario, preset, overrides)
+    """Combine preset, scenario and overrides into a checked config without a method: what all methods share there."""
+    tree, origins, _ = _combine(scenario, preset, overrides)
     del tree["algo"]
     return _check({**tree, "seed": _check_seed(seed), "device": device}, origins)
 
@@ -79,12 +79,12 @@ def resolve_without_method(
 def resolve_setting(
     scenario: str, preset: str = "nano", device: str = "cpu", overrides: Mapping[str, Any] | None = None
 ) -> Setting:
-    """Preset + scenario + overrides → their setting, whatever method may run in it."""
+    """Return the setting of a preset, a scenario and overrides, for any method."""
     return resolve_without_method(scenario, preset, device=device, overrides=overrides).setting()
 
 
 def resolve_options(algo: str, preset: str, overrides: Mapping[str, Any]) -> tuple[type[Algorithm], Any]:
-    """(the method, its options as preset and overrides give them), whether or not a scenario is one for it."""
+    """Return the method and its options as preset and overrides give them, for no particular scenario."""
     method, _ = _find_method(algo)
     tree, origins = read_preset(preset)
     own = {key.removeprefix("algo."): plain(value) for key, value in overrides.items() if key.startswith("algo.")}
@@ -92,7 +92,7 @@ def resolve_options(algo: str, preset: str, overrides: Mapping[str, Any]) -> tup
     return method, build_options(method, options, origins)
 
 
-def _put_together(
+def _combine(
     scenario: str, preset: str, overrides: Mapping[str, Any] | None, algo: str | None = None
 ) -> tuple[dict[str, Any], dict[str, str], type[Algorithm] | None]:
     """Put the values of preset, scenario file and overrides into one tree.
@@ -104,7 +104,7 @@ def _put_together(
     tree.pop("description", None)
     tree["preset"] = preset
     network = _find_network(tree, origins, overrides or {})
-    # After the network: only the file that was executed last may import in a hook what lies beside it.
+    # After the network: only the file that was executed last may import modules of its folder in a hook.
     method, code = _find_method(algo) if algo is not None else (None, UserCode())
     tree["algorithm"] = {"name": method.name if method else "", "options": {}, **plain(code)}
     tree["algo"] = _preset_options(tree, "algorithms", method.name if method else None, "algo", origins)
@@ -148,7 +148,7 @@ def _find_method(algo: str) -> tuple[type[Algorithm], UserCode]:
 def _find_network(
     tree: Mapping[str, Any], origins: Mapping[str, str], overrides: Mapping[str, Any]
 ) -> tuple[type[Architecture], UserCode] | None:
-    """Return the network that preset and overrides choose; None where the schema has to say what is wrong."""
+    """Return the network that preset and overrides choose; None if they do not, which the schema refuses later."""
     key = "model.architecture"
     name, where = (tree.get("model") or {}).get("architecture"), f"{locate(key, origins)}: {key}"
     for given, value in overrides.items():
@@ -159,7 +159,7 @@ def _find_network(
 
 
 def _check_places(tree: Mapping[str, Any], origins: Mapping[str, str]) -> None:
-    """Refuse a value at a place that it has moved from, with the place where it is now."""
+    """Refuse a value at a place that it was moved from; the error names the new place."""
     for path, moved in MOVED.items():
         section, _, name = moved.first.partition(".")
         if isinstance(tree.get(section), Mapping) and name in tree[section]:
@@ -171,7 +171,7 @@ def _check_places(tree: Mapping[str, Any], origins: Mapping[str, str]) -> None:
             )
 
 
-# Values by domain; what they say for `default` holds for the domains of the scenario that they do not name.
+# Values by domain; the entry `default` is for the domains of the scenario that have no entry.
 BY_DOMAIN = (
     "data.size",
     "data.train_samples",
@@ -219,12 +219,12 @@ def _take_files(tree: dict[str, Any], origins: Mapping[str, str]) -> None:
 
 
 def _check(tree: Mapping[str, Any], origins: Mapping[str, str]) -> RunConfig:
-    """Build the config and check all that no method decides."""
+    """Build the config and check all that does not depend on the method."""
     config = build(RunConfig, tree, origins).with_exchange()
     config = dataclasses.replace(config, model=resolved(config.model))
     check_scenario(config.scenario, origins, "scenario", tuple((config.data.files or {}).values()))
     domains = {spec.dataset for spec in config.scenario.everybody()}
-    if all(config.data.dataset(domain).source == "real" for domain in domains):  # whatever the preset thought of
+    if all(config.data.dataset(domain).source == "real" for domain in domains):  # also if the preset says otherwise
         config = dataclasses.replace(config, data=dataclasses.replace(config.data, source="real"))
     check_together(config, origins)
     options = check_metric_options(config, origins)
@@ -234,7 +234,7 @@ def _check(tree: Mapping[str, Any], origins: Mapping[str, str]) -> RunConfig:
 def _preset_options(
     tree: Mapping[str, Any], section: str, name: str | None, target: str, origins: dict[str, str]
 ) -> dict[str, Any]:
-    """Return the options that a preset's section gives `name`; `origins` learns where they stand, below `target`."""
+    """Return the options that a preset's section gives `name`; note in `origins`, below `target`, where they stand."""
     options: dict[str, Any] = {}
     registry = OF_PRESETS[section]
     for entry, given in build_mapping(tree.get(section) or {}, origins, section).items():
@@ -254,7 +254,7 @@ def _check_seed(seed: Any) -> int:
 
 # Sections of a preset that no config has: options, by the name of a method or network.
 OF_PRESETS = {"algorithms": ALGORITHMS, "architectures": ARCHITECTURES}
-# What an override may reach, and the flag that decides what it may not.
+# The sections that an override may change, and what to use for the others.
 SECTIONS = ("algo", "checkpoint_every", "data", "evaluation", "federation", "model", "scenario", "train")
 ELSEWHERE = {
     "algorithm": "the method is chosen by --algo, its options are algo.<option>",
@@ -285,13 +285,13 @@ def _assign(tree: dict, key: str, value: Any, flag: str) -> None:
     *parents, leaf = key.split(".")
     node: Any = tree
     for depth, part in enumerate(parents):
-        node = node[_index(node, part, flag)] if isinstance(node, list) else node.setdefault(part, {})
+        node = node[_parse_index(node, part, flag)] if isinstance(node, list) else node.setdefault(part, {})
         if not isinstance(node, (dict, list)):
             raise UsageError(f"{flag}: {'.'.join(parents[: depth + 1])} is a value, not a section")
-    node[_index(node, leaf, flag) if isinstance(node, list) else leaf] = value
+    node[_parse_index(node, leaf, flag) if isinstance(node, list) else leaf] = value
 
 
-def _index(node: list, part: str, flag: str) -> int:
+def _parse_index(node: list, part: str, flag: str) -> int:
     if not part.isdecimal() or int(part) >= len(node):
         valid = f"an index from 0 to {len(node) - 1}" if node else "nothing here, the list is empty"
         raise UsageError(f"{flag}: expected {valid}, got {part!r}")

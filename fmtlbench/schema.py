@@ -1,4 +1,4 @@
-"""Plain data → frozen dataclasses, with errors that name the key, where it came from and the nearest valid key."""
+"""Build frozen dataclasses from plain data; errors name the key, where it came from and the nearest valid key."""
 
 from __future__ import annotations
 
@@ -15,9 +15,19 @@ from .errors import UsageError, nearest, short_repr
 T = TypeVar("T")
 
 
-def limits(default: Any = dataclasses.MISSING, *, low: float | None = None, above: float | None = None,
-           high: float | None = None, below: float | None = None, doc: str = "") -> Any:  # fmt: skip
-    """A dataclass field with bounds, low ≤ value ≤ high or above < value < below; in a list or mapping, of each."""
+def limits(
+    default: Any = dataclasses.MISSING,
+    *,
+    low: float | None = None,
+    above: float | None = None,
+    high: float | None = None,
+    below: float | None = None,
+    doc: str = "",
+) -> Any:
+    """Make a dataclass field with bounds: low ≤ value ≤ high or above < value < below.
+
+    In a list or mapping, the bounds are for each value.
+    """
     bounds = {"low": low, "above": above, "high": high, "below": below}
     return dataclasses.field(default=default, metadata={**bounds, "doc": doc})
 
@@ -25,12 +35,12 @@ def limits(default: Any = dataclasses.MISSING, *, low: float | None = None, abov
 def build(cls: type[T], data: Any, origins: Mapping[str, str], path: str = "") -> T:
     """Build dataclass `cls` from a mapping. `origins` maps dotted paths to `file:line` or a flag."""
     if not isinstance(data, Mapping):
-        raise _error(path, origins, f"expected a mapping with keys {_names(cls)}, got {short_repr(data)}")
+        raise _make_error(path, origins, f"expected a mapping with keys {_names(cls)}, got {short_repr(data)}")
     hints = typing.get_type_hints(cls)
     known = {f.name: f for f in dataclasses.fields(cls) if f.init}
     for key in data:
         if key not in known:
-            raise _error(_join(path, key), origins, f"unknown key {short_repr(key)}; {nearest(str(key), known)}")
+            raise _make_error(_join(path, key), origins, f"unknown key {short_repr(key)}; {nearest(str(key), known)}")
     values = {}
     for name, field in known.items():
         here = _join(path, name)
@@ -38,12 +48,12 @@ def build(cls: type[T], data: Any, origins: Mapping[str, str], path: str = "") -
             values[name] = _convert(hints[name], data[name], origins, here)
             _check_limits(field, values[name], origins, here)
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
-            raise _error(path, origins, f"missing key {name!r}")
+            raise _make_error(path, origins, f"missing key {name!r}")
     return cls(**values)
 
 
 def build_mapping(data: Any, origins: Mapping[str, str], path: str) -> dict[str, Any]:
-    """A mapping of whatever values, or an error that says where it should have been."""
+    """Return a mapping of any values; if `data` is none, the error says where it was expected."""
     return _convert(dict[str, Any], data, origins, path)
 
 
@@ -61,42 +71,42 @@ def _convert(hint: Any, value: Any, origins: Mapping[str, str], path: str) -> An
     if origin is Literal:
         if value in args and not (isinstance(value, bool) and True not in args):
             return value
-        raise _error(path, origins, f"expected one of {', '.join(map(str, args))}, got {short_repr(value)}")
+        raise _make_error(path, origins, f"expected one of {', '.join(map(str, args))}, got {short_repr(value)}")
     if dataclasses.is_dataclass(hint):
         return build(hint, value, origins, path)
     if origin is tuple:
         if not isinstance(value, (list, tuple)):
-            raise _error(path, origins, f"expected a list, got {short_repr(value)}")
+            raise _make_error(path, origins, f"expected a list, got {short_repr(value)}")
         if args[-1] is Ellipsis:
             kinds = [args[0]] * len(value)
         elif len(args) == len(value):
             kinds = list(args)
         else:
-            raise _error(path, origins, f"expected {len(args)} values, got {short_repr(value)}")
+            raise _make_error(path, origins, f"expected {len(args)} values, got {short_repr(value)}")
         return tuple(_convert(k, v, origins, f"{path}.{i}") for i, (k, v) in enumerate(zip(kinds, value)))
     if origin is dict:
         if not isinstance(value, Mapping):
-            raise _error(path, origins, f"expected a mapping, got {short_repr(value)}")
+            raise _make_error(path, origins, f"expected a mapping, got {short_repr(value)}")
         return {str(k): _convert(args[1], v, origins, _join(path, k)) for k, v in value.items()}
-    return _scalar(hint, value, origins, path)
+    return _convert_scalar(hint, value, origins, path)
 
 
-def _scalar(hint: type, value: Any, origins: Mapping[str, str], path: str) -> Any:
+def _convert_scalar(hint: type, value: Any, origins: Mapping[str, str], path: str) -> Any:
     if hint not in (bool, int, float, str):
-        raise _error(path, origins, f"{hint} is not a type that a config can hold")
+        raise _make_error(path, origins, f"{hint} is not a type that a config can hold")
     good = {
         bool: lambda v: isinstance(v, bool),
         int: lambda v: isinstance(v, numbers.Integral) and not isinstance(v, bool),
-        float: lambda v: isinstance(v, numbers.Real) and not isinstance(v, bool) and _finite(v),
+        float: lambda v: isinstance(v, numbers.Real) and not isinstance(v, bool) and _is_finite(v),
         str: lambda v: isinstance(v, str),
     }[hint]
     if not good(value):
         words = {bool: "true or false", int: "a whole number", float: "a finite number", str: "text"}[hint]
-        raise _error(path, origins, f"expected {words}, got {short_repr(value)}")
+        raise _make_error(path, origins, f"expected {words}, got {short_repr(value)}")
     return hint(value)
 
 
-def _finite(value: numbers.Real) -> bool:
+def _is_finite(value: numbers.Real) -> bool:
     try:
         return math.isfinite(value)
     except OverflowError:  # a whole number no float can hold
@@ -112,13 +122,13 @@ def _check_limits(field: dataclasses.Field, value: Any, origins: Mapping[str, st
         return
     low, above, high, below = (field.metadata.get(k) for k in ("low", "above", "high", "below"))
     if low is not None and value < low:
-        raise _error(path, origins, f"expected at least {low:g}, got {short_repr(value)}")
+        raise _make_error(path, origins, f"expected at least {low:g}, got {short_repr(value)}")
     if above is not None and value <= above:
-        raise _error(path, origins, f"expected more than {above:g}, got {short_repr(value)}")
+        raise _make_error(path, origins, f"expected more than {above:g}, got {short_repr(value)}")
     if high is not None and value > high:
-        raise _error(path, origins, f"expected at most {high:g}, got {short_repr(value)}")
+        raise _make_error(path, origins, f"expected at most {high:g}, got {short_repr(value)}")
     if below is not None and value >= below:
-        raise _error(path, origins, f"expected less than {below:g}, got {short_repr(value)}")
+        raise _make_error(path, origins, f"expected less than {below:g}, got {short_repr(value)}")
 
 
 def _join(path: str, key: Any) -> str:
@@ -130,19 +140,19 @@ def _names(cls: type) -> str:
 
 
 def locate(path: str, origins: Mapping[str, str]) -> str:
-    """Where the value at `path` (or its nearest parent) was written."""
+    """Return where the value at `path` (or its nearest parent) was written."""
     while path not in origins and path:
         path = path.rpartition(".")[0]
     return origins.get(path, "")
 
 
-def _error(path: str, origins: Mapping[str, str], message: str) -> UsageError:
+def _make_error(path: str, origins: Mapping[str, str], message: str) -> UsageError:
     where = locate(path, origins)
     return UsageError(": ".join(part for part in (where, path, message) if part))
 
 
 def plain(value: Any) -> Any:
-    """A dataclass tree back to dicts, lists and scalars."""
+    """Return a tree of dataclasses as dicts, lists and scalars."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, Mapping):

@@ -1,7 +1,7 @@
 """A setting: what must agree for two runs to share a row of a table, as one value with one equality.
 
-Every value of a config has a role. Most decide numbers: together they are the setting. The method and the seed are a
-run's own. The rest decides no number. What counts for two runs to be alike is listed here and nowhere else.
+Every value of a config has a role. Most values decide numbers: together they are the setting. The method and the seed
+are a run's own. The rest decides no number. Only this file lists which values must agree for two runs to be alike.
 """
 
 from __future__ import annotations
@@ -18,17 +18,25 @@ from .errors import unknown
 
 # Paths of a config; each stands for everything below it.
 NEUTRAL = (
-    "checkpoint_every", "algorithm.file", "scenario.description", "scenario.paper", "data.workers", "model.weights",
-    "federation.park", "model.code.file",
-    "scenario.exchange",  # federation.exchange is what held
-    "scenario.probe",  # it judges runs that are made without it
-    "scenario.datasets", "data.files", "plugin_files",  # where files lie; what is in them counts
-)  # fmt: skip
+    "checkpoint_every",
+    "algorithm.file",
+    "scenario.description",
+    "scenario.paper",
+    "data.workers",
+    "model.weights",
+    "federation.park",
+    "model.code.file",
+    "scenario.exchange",  # federation.exchange is what the run used
+    "scenario.probe",  # it is used after the runs, to judge them
+    "scenario.datasets",
+    "data.files",
+    "plugin_files",  # where files lie; what is in them counts
+)
 OWN = ("algorithm", "seed")
-# They decide numbers, but no paper's setting describes them.
+# These decide numbers, but no paper states them.
 INCIDENTAL = ("device", "numerics", "train.threads", "evaluation.every", "evaluation.batch_size")
 
-# Values that came when runs had been made: at these a config is what it was before, and has the same hash.
+# Values that were added after runs had been made: at these defaults a config keeps the hash that it had before.
 LATER: dict[str, Any] = {
     "algorithm.helpers": {},
     "train.compile": False,
@@ -71,7 +79,7 @@ SHORT = {paths[0]: name for name, paths in AXES.items()} | NOW  # how tables cal
 
 
 def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
-    """{"a": {"b": 1}} → {"a.b": 1}; lists and empty mappings are values."""
+    """Flatten {"a": {"b": 1}} to {"a.b": 1}; lists and empty mappings are values."""
     if not isinstance(value, Mapping) or (prefix and not value):
         return {prefix: value}
     return {
@@ -82,12 +90,12 @@ def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
 
 
 def is_below(path: str, parents: Iterable[str]) -> bool:
-    """Whether `path` is one of `parents` or lies below one."""
+    """Return whether `path` is one of `parents` or lies below one."""
     return any(path == parent or path.startswith(f"{parent}.") for parent in parents)
 
 
 def identity(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a config as nested plain values: all that decides the numbers of a run, flat."""
+    """Return all that decides the numbers of a run, flat, from a config of nested plain values."""
     values = {path: value for path, value in flatten(config).items() if path and not is_below(path, NEUTRAL)}
     for path, moved in MOVED.items():
         section = path.rpartition(".")[0]
@@ -109,7 +117,7 @@ def digest(values: Mapping[str, Any]) -> str:
 
 
 def scenario_family(scenario: str) -> str:
-    """`st_mt_1_4c` is `st_mt_1` with four times the clients."""
+    """Return the scenario's name without its number of clients: `st_mt_1_4c` is `st_mt_1` with more clients."""
     return re.sub(r"_\d+c$", "", scenario)
 
 
@@ -121,19 +129,24 @@ class Setting:
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Setting:
-        """The setting of a config, given as nested plain values (a config.yaml, for example)."""
+        """Return the setting of a config, given as nested plain values (a config.yaml, for example)."""
         return cls({path: value for path, value in identity(config).items() if not is_below(path, OWN)})
 
     @classmethod
     def of_summary(cls, summary: Mapping[str, Any]) -> Setting:
-        """What a run's summary.json tells of it, for runs whose config.yaml is lost."""
+        """Return what a run's summary.json says of its setting, for runs whose config.yaml is lost."""
         told = dict(summary.get("setting_text") or {})
         parameters = told.pop("scenario_parameters", None) or {}
         values = {AXES[name][0] if name in AXES else name: value for name, value in told.items()}
         values |= {f"scenario.parameters.{name}": value for name, value in parameters.items()}
-        values |= {"scenario.name": summary["scenario"], "scenario.version": summary.get("scenario_version"),
-                   "preset": summary["preset"], "data.source": summary["data"], "device": summary.get("device"),
-                   "federation.rounds": summary["rounds"]}  # fmt: skip
+        values |= {
+            "scenario.name": summary["scenario"],
+            "scenario.version": summary.get("scenario_version"),
+            "preset": summary["preset"],
+            "data.source": summary["data"],
+            "device": summary.get("device"),
+            "federation.rounds": summary["rounds"],
+        }
         return cls(values)
 
     @cached_property
@@ -165,7 +178,7 @@ class Setting:
         return self.values.get(path, below or LATER.get(path))
 
     def apart_from(self, names: Iterable[str]) -> Setting:
-        """Drop axes or paths in which rows may differ: the rest is equal for settings that may share a table."""
+        """Return the setting without axes or paths in which rows may differ; settings of one table are equal then."""
         names = tuple(names)
         dropped = [path for name in names for path in AXES.get(name, (name,))]
         dropped += [moved.first for path, moved in MOVED.items() if is_below(path, dropped)]
@@ -175,14 +188,14 @@ class Setting:
         return Setting(values)
 
     def differences(self, other: Setting, skip: Iterable[str] = ()) -> dict[str, tuple[Any, Any]]:
-        """Path → (mine, the other's) where the two are not the same.
+        """Return the values in which two settings differ: by path, (this one's, the other's).
 
-        A value that one of them does not have is None there, but for keys its config knows nothing of: a run of an
-        older version says nothing about what came later.
+        A value that one of them does not have is None there. Keys that one config has no place for are left out: a run
+        of an older version says nothing about what was added later.
         """
         skip = tuple(skip)
         paths = [path for path in {**self.values, **other.values} if not is_below(path, skip)]
-        both = [path for path in paths if self._knows(path) and other._knows(path)]
+        both = [path for path in paths if self._has_key(path) and other._has_key(path)]
         pairs = {path: (self._value(path), other._value(path)) for path in both}
         return {NOW.get(path, path): (mine, theirs) for path, (mine, theirs) in pairs.items() if mine != theirs}
 
@@ -190,14 +203,14 @@ class Setting:
         value = self.values.get(path, LATER.get(path))
         return None if value == {} else value
 
-    def _knows(self, path: str) -> bool:
-        """Whether the config has the key that a path belongs to: train.lr, or evaluation.metrics of …metrics.edge."""
+    def _has_key(self, path: str) -> bool:
+        """Return whether the config has the key of a path: train.lr, or evaluation.metrics of …metrics.edge."""
         key = ".".join(path.split(".")[:2])
         return any(is_below(path, [key]) for path in (*LATER, *self.values))
 
 
 def check_axis(name: str, known: Iterable[str], flag: str) -> None:
-    """Refuse what is neither an axis nor a path (or a section) that some setting has, with the nearest name."""
+    """Refuse a name that is neither an axis nor a path or section of some setting; the error has the nearest name."""
     known = set(known)
     known |= {path for path, moved in MOVED.items() if moved.first in known}
     if name not in AXES and not any(is_below(path, [name]) for path in known):

@@ -1,4 +1,4 @@
-"""The user's own settings, in one small YAML file: what is true of a machine and not of a run."""
+"""Read the user's own settings from one small YAML file: what belongs to a machine, not to a run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class UserConfig:
 
 
 def config_path() -> Path:
-    """$FMTLBENCH_CONFIG, else config.yml in the user's configuration folder."""
+    """Return the file of the settings: $FMTLBENCH_CONFIG, else config.yml in the user's configuration folder."""
     if chosen := os.environ.get(VARIABLE):
         return Path(chosen).expanduser().absolute()
     from platformdirs import user_config_path
@@ -32,7 +32,7 @@ def config_path() -> Path:
 
 
 def read_user_config() -> UserConfig:
-    """The settings; no file means none. One that was asked for by $FMTLBENCH_CONFIG must exist."""
+    """Read the settings; without a file there are none. A file that $FMTLBENCH_CONFIG names must exist."""
     path = config_path()
     if not path.exists() and not os.environ.get(VARIABLE):
         return UserConfig()

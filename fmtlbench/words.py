@@ -1,4 +1,4 @@
-"""Times, quantities, counts and names of data as people write and read them: the same words in every room."""
+"""Write and read times, quantities, counts and names of datasets in the same words everywhere."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def parse_duration(text: str, where: str) -> float:
 
 
 def say_duration(seconds: float) -> str:
-    """Return a time for planning: 3725 → `1 h 02 min`; two units at most, because nobody plans by the second."""
+    """Return a time for planning: 3725 → `1 h 02 min` (two units at most)."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
@@ -34,7 +34,7 @@ def say_duration(seconds: float) -> str:
 
 
 def say_measured_time(seconds: float) -> str:
-    """Return a time that was measured: as for planning, but fractions of a minute to tenths and milliseconds."""
+    """Return a measured time: as for planning, but below a minute in tenths of a second or in milliseconds."""
     if seconds < 0.1:
         return f"{1000 * seconds:.0f} ms"
     return f"{seconds:.1f} s" if seconds < 60 else say_duration(seconds)

@@ -1,4 +1,4 @@
-"""YAML with memory: plain data plus the line every value stood on, so that errors can point."""
+"""Read YAML files as plain data with the line of every value, so that errors can name it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEEPEST = 40
 LARGEST = 2**63  # of whole numbers: what arrays and files can count
 
 
-def _error(problem: str, place: yaml.Event | yaml.Node) -> yaml.YAMLError:
+def _make_error(problem: str, place: yaml.Event | yaml.Node) -> yaml.YAMLError:
     return yaml.MarkedYAMLError(problem=problem, problem_mark=place.start_mark)
 
 
@@ -38,46 +38,46 @@ class _Loader(yaml.SafeLoader):
         event, before, outer = self.peek_event(), self._count, self._reach
         self._depth += 1
         self._reach = self._depth
-        self._limit(self._reach, DEEPEST, "levels of nesting", event)
+        self._check_limit(self._reach, DEEPEST, "levels of nesting", event)
         node = super().compose_node(parent, index)
         if isinstance(event, yaml.AliasEvent):
             if id(node) not in self._measures:
-                raise _error("an alias inside its own anchor", event)
+                raise _make_error("an alias inside its own anchor", event)
             values, levels = self._measures[id(node)]
             self._count += values
             self._reach += levels
         else:
             self._count += 1
             self._measures[id(node)] = self._count - before, self._reach - self._depth
-        self._limit(self._reach, DEEPEST, "levels of nesting", event)
-        self._limit(self._count, MOST_VALUES, "values, with its aliases written out", event)
+        self._check_limit(self._reach, DEEPEST, "levels of nesting", event)
+        self._check_limit(self._count, MOST_VALUES, "values, with its aliases written out", event)
         self._depth -= 1
         self._reach = max(outer, self._reach)
         return node
 
-    def _limit(self, found: int, most: int, what: str, event: yaml.Event) -> None:
+    def _check_limit(self, found: int, most: int, what: str, event: yaml.Event) -> None:
         if found > most:
-            raise _error(f"more than {most} {what}", event)
+            raise _make_error(f"more than {most} {what}", event)
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """Make one value; what its own constructor trips over is told with its line."""
+        """Make one value; the error for one that cannot be made names its line."""
         try:
             return super().construct_object(node, deep)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             # A date such as 2024-13-01, `!!bool maybe`, `!!int ""`.
-            raise _error(f"{short_repr(node.value)} is no {node.tag.rpartition(':')[2]}", node) from None
+            raise _make_error(f"{short_repr(node.value)} is no {node.tag.rpartition(':')[2]}", node) from None
 
     def construct_yaml_int(self, node: yaml.Node) -> int:
-        """A whole number that fits 64 bits."""
+        """Make a whole number; refuse one that does not fit 64 bits."""
         if len(node.value) > 100 or abs(value := super().construct_yaml_int(node)) >= LARGEST:
-            raise _error(f"{short_repr(node.value)} is too large a number", node)
+            raise _make_error(f"{short_repr(node.value)} is too large a number", node)
         return value
 
     def construct_yaml_float(self, node: yaml.Node) -> float:
-        """A number that did not become infinite without saying so."""
+        """Make a number; refuse one that is too large for a float, unless it is written as infinity."""
         value = super().construct_yaml_float(node)
         if math.isinf(value) and "inf" not in node.value.lower():
-            raise _error(f"{short_repr(node.value)} is too large a number", node)
+            raise _make_error(f"{short_repr(node.value)} is too large a number", node)
         return value
 
 
@@ -99,12 +99,12 @@ _Dumper.yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
 
 
 def dump_yaml(value: Any) -> str:
-    """Plain data as text that `load_yaml` reads back unchanged."""
+    """Write plain data as text that `load_yaml` reads back unchanged."""
     return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
 
 
 def parse_scalar(text: str) -> Any:
-    """The value of a command-line override: YAML rules, so `true`, `1e-4`, `[64, 64]` and words all work.
+    """Parse the value of a command-line override by YAML's rules: `true`, `1e-4`, `[64, 64]` and words all work.
 
     Raises:
         UsageError: says what is wrong with it, not where it stands.
@@ -113,7 +113,7 @@ def parse_scalar(text: str) -> Any:
 
 
 def load_yaml(path: str | Path) -> tuple[Any, dict[str, str]]:
-    """(data, origins): origins maps a dotted path such as `clients.0.tasks` to `file.yml:12`."""
+    """Read a file; return its data and its origins, which map a dotted path (`clients.0.tasks`) to `file.yml:12`."""
     path = Path(path)
     try:
         with path.open("rb") as file:
@@ -144,7 +144,7 @@ class _NotYaml(UsageError):
 
 
 def _read(text: str, look: Callable[[yaml.Node], None] = lambda node: None) -> Any:
-    """Parse a text; `look` is shown its nodes, which know their lines, before data are made of them."""
+    """Parse a text; `look` gets its nodes, which know their lines, before data are made of them."""
     try:
         loader = _Loader(text)
         node = loader.get_single_node()

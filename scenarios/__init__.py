@@ -18,14 +18,26 @@ from ._probe import ROLES, Expectation, Probe
 from ._schema import ClientSpec, Partition, Scenario, check_client_names, check_images, check_scenario
 
 __all__ = [
-    "ROLES", "ClientSpec", "Expectation", "Parameters", "Partition", "Probe", "Scenario",
-    "check_client_names", "check_images", "check_scenario", "load_scenario", "probe_names", "read_scenario",
-    "scenario_files", "take_files",
-]  # fmt: skip
+    "ROLES",
+    "ClientSpec",
+    "Expectation",
+    "Parameters",
+    "Partition",
+    "Probe",
+    "Scenario",
+    "check_client_names",
+    "check_images",
+    "check_scenario",
+    "load_scenario",
+    "probe_names",
+    "read_scenario",
+    "scenario_files",
+    "take_files",
+]
 
 
 def scenario_files() -> dict[str, Path]:
-    """Name → file, of the built-in scenarios and of those that installed packages bring.
+    """Return the files of the built-in scenarios and of those that installed packages bring, by name.
 
     A package brings scenarios by an entry point of group `fmtlbench.scenarios` that loads to a folder.
     """
@@ -34,7 +46,7 @@ def scenario_files() -> dict[str, Path]:
         for file in sorted(folder.glob("[!.]*.yml")):
             try:
                 check_name(file.stem, "scenario", str(folder))
-            except UsageError as error:  # one odd file must not take the others away
+            except UsageError as error:  # the other files are still usable
                 warnings.warn(f"a scenario is left out: {error}", stacklevel=2)
                 continue
             if file.stem in found:
@@ -52,12 +64,12 @@ def _plugin_folders() -> Iterator[Path]:
 
 
 def probe_names() -> list[str]:
-    """The scenarios that are probes: their answer is known."""
+    """Return the names of the scenarios that are probes: the right answer is known there."""
     return [name for name, file in scenario_files().items() if load_scenario(str(file)).probe is not None]
 
 
 def read_scenario(name: str) -> tuple[str, dict, dict[str, str]]:
-    """(name, data, origins) of a scenario by name or by path, before overrides and checks."""
+    """Read a scenario by name or by path, before overrides and checks; return its name, data and origins."""
     if name.endswith((".yml", ".yaml")):
         path = Path(name)
     else:
@@ -71,12 +83,12 @@ def read_scenario(name: str) -> tuple[str, dict, dict[str, str]]:
         raise UsageError(f"{path}: expected a mapping with keys description, paper, version, clients")
     if "name" in data:
         raise UsageError(f"{origins['name']}: name: a scenario is named by its file ({path.stem}); remove the key")
-    _find_beside(path, data)
+    _complete_paths(path, data)
     return path.stem, data, origins
 
 
-def _find_beside(path: Path, data: dict) -> None:
-    """Let the files that a scenario names be found from everywhere: they lie beside its own."""
+def _complete_paths(path: Path, data: dict) -> None:
+    """Make the paths of files that a scenario names absolute: they are relative to the scenario's own folder."""
 
     def beside(value: Any, *endings: str) -> Any:
         return str((path.parent / value).absolute()) if isinstance(value, str) and value.endswith(endings) else value
@@ -85,13 +97,13 @@ def _find_beside(path: Path, data: dict) -> None:
         data["datasets"] = [beside(file, "") for file in files]
     if isinstance(rule := data.get("partition"), dict):
         rule["kind"] = beside(rule.get("kind", "equal"), ".py")
-    for group in _groups(data):
+    for group in _list_groups(data):
         if isinstance(tasks := group.get("tasks"), list):
             group["tasks"] = [beside(task, ".py") for task in tasks]
 
 
 def take_files(data: dict, tree: dict, where: str = "") -> None:
-    """Register partitions and tasks that a scenario's tree gives as files, put their names there instead of the paths.
+    """Register the partitions and tasks that a scenario gives as files, and replace the paths by their names.
 
     Args:
         data: the scenario's own tree.
@@ -101,20 +113,20 @@ def take_files(data: dict, tree: dict, where: str = "") -> None:
     rule = data.get("partition")
     if isinstance(rule, dict) and isinstance(kind := rule.get("kind"), str) and kind.endswith(".py"):
         rule["kind"] = take_file("partition", kind, where, tree)
-    for group in _groups(data):
+    for group in _list_groups(data):
         tasks = group.get("tasks")
         for j, task in enumerate(tasks if isinstance(tasks, list) else ()):
             if isinstance(task, str) and task.endswith(".py"):
                 tasks[j] = take_file("task", task, where, tree)
 
 
-def _groups(data: dict) -> list[dict]:
+def _list_groups(data: dict) -> list[dict]:
     groups = data.get("clients")
     return [group for group in groups if isinstance(group, dict)] if isinstance(groups, list) else []
 
 
 def load_scenario(name: str) -> Scenario:
-    """A checked scenario with its parameters at their defaults, by name or by path."""
+    """Load and check a scenario by name or by path, with its parameters at their defaults."""
     stem, data, origins = read_scenario(name)
     Parameters(stem, data, origins).fill(data)
     take_files(data, {}, name)

@@ -1,4 +1,4 @@
-"""The numbers a scenario leaves open: declared in its file, set by `--set scenario.<name>=…`, put where `$name` stands.
+"""Parameters of a scenario: declared in its file, set by `--set scenario.<name>=…`, put where `$name` stands.
 
 A file declares `parameters: {clients: {default: 4, low: 1, high: 1000, doc: …}}` and writes `count: $clients`. What a
 run keeps is plain: the numbers in their places, and `parameters: {clients: 4}` to say where they came from.
@@ -18,7 +18,7 @@ from ..schema import build, locate
 from ._schema import Scenario
 
 FIELDS = ("clients", "partition")  # where a parameter may stand
-# A number here is a mistake of another kind: the schema says which.
+# Fields of a scenario that take no number: if one is given, the schema says what is wrong.
 NOT_NUMBERED = tuple(f.name for f in dataclasses.fields(Scenario) if f.name != "clients")
 
 
@@ -54,19 +54,19 @@ class Parameters:
             if not isinstance(name, str) or not name.isidentifier():
                 raise self._complain(field, f"{name!r} is not a name; letters, digits and _ only")
             declaration = build(Declaration, fields, origins, self._join(field))
-            if not _number(declaration.default):
+            if not _is_number(declaration.default):
                 raise self._complain(f"{field}.default", f"expected a number, got {short_repr(declaration.default)}")
             self.declared[name] = declaration
             self._check(name, declaration.default, locate(self._join(f"{field}.default"), origins))
         used = set()
-        for _, _, field, name in self._places(tree):
-            used.add(self._known(name, field))
+        for _, _, field, name in self._find_places(tree):
+            used.add(self._check_declared(name, field))
         for name in self.declared:
             if name not in used:
                 raise self._complain(f"parameters.{name}", f"nothing uses it; write ${name} where it belongs")
 
     def take(self, key: str, value: Any, flag: str) -> bool:
-        """Whether the override `key=value` is for a parameter; then it is kept until `fill`."""
+        """Return whether the override `key=value` is for a parameter; if so, keep its value until `fill`."""
         section, _, name = key.partition(".")
         if section != "scenario":
             return False
@@ -77,24 +77,24 @@ class Parameters:
         if name in self.declared:
             self._given[name] = (self._check(name, value, flag), flag)
             return True
-        if _number(value) and "." not in name and name not in NOT_NUMBERED:
+        if _is_number(value) and "." not in name and name not in NOT_NUMBERED:
             raise UnknownNameError(f"{flag}: {self._scenario} has no parameter {name!r}; {self._names(name)}")
         return False
 
     def fill(self, tree: dict) -> None:
         """Put the values where the names stand; `tree["parameters"]` says which were used."""
         used = {}
-        for node, key, field, name in list(self._places(tree)):
-            value, flag = self._given.get(self._known(name, field), (self.declared[name].default, ""))
+        for node, key, field, name in list(self._find_places(tree)):
+            value, flag = self._given.get(self._check_declared(name, field), (self.declared[name].default, ""))
             node[key] = used[name] = value
             if flag:
                 self._origins[self._join(field)] = flag
         for name, (_, flag) in self._given.items():
             if name not in used:
-                raise UsageError(f"{flag}: nothing is left that uses {name!r}; another --set took its place")
+                raise UsageError(f"{flag}: nothing uses {name!r} any more; another --set replaced it")
         tree["parameters"] = {name: used[name] for name in self.declared if name in used}
 
-    def _known(self, name: str, field: str) -> str:
+    def _check_declared(self, name: str, field: str) -> str:
         if name not in self.declared:
             raise self._complain(field, f"no parameter {name!r}; {self._names(name)}", UnknownNameError)
         return name
@@ -102,7 +102,7 @@ class Parameters:
     def _check(self, name: str, value: Any, where: str) -> int | float:
         declaration = self.declared[name]
         whole = isinstance(declaration.default, numbers.Integral)
-        if not _number(value) or (whole and not isinstance(value, numbers.Integral)):
+        if not _is_number(value) or (whole and not isinstance(value, numbers.Integral)):
             raise UsageError(f"{where}: {name}: expected {'a whole' if whole else 'a'} number, got {short_repr(value)}")
         low, high = declaration.low, declaration.high
         if (low is not None and value < low) or (high is not None and value > high):
@@ -110,8 +110,8 @@ class Parameters:
             raise UsageError(f"{where}: {name}: expected {wanted}, got {short_repr(value)}")
         return int(value) if whole else float(value)
 
-    def _places(self, tree: dict) -> Iterator[tuple[Any, Any, str, str]]:
-        """(parent, key, dotted field, name) of every `$name`."""
+    def _find_places(self, tree: dict) -> Iterator[tuple[Any, Any, str, str]]:
+        """Yield (parent, key, dotted field, name) of every `$name`."""
         for field in FIELDS:
             yield from _find(tree, field, field) if field in tree else ()
 
@@ -144,5 +144,5 @@ def _find(parent: Any, key: Any, field: str) -> Iterator[tuple[Any, Any, str, st
             yield from _find(node, index, f"{field}.{index}")
 
 
-def _number(value: Any) -> bool:
+def _is_number(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool) and -math.inf < value < math.inf

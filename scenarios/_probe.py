@@ -1,8 +1,8 @@
-"""A planted truth: a scenario of which it is known beforehand who must do better than whom.
+"""Probes: scenarios where it is known beforehand which methods must do better than which.
 
 What is measured is a method's gain: Δm in percent of each client against the same client of `local` of the same seed,
-as the mean over clients or the worst of them. An expectation compares it with another method's gain, or, in a family of
-settings, the gain at the last value of a parameter with that at the first.
+as the mean over clients or the worst of them. An expectation compares it with another method's gain. In a family of
+settings it compares the gain at the last value of a parameter with that at the first.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from ..errors import nearest
 
-# What methods say of themselves (`Algorithm.roles`), and so what is expected of them.
+# The roles that a method's class may name (`Algorithm.roles`); they decide what is expected of the method.
 ROLES = {
     "shares": "learns from other clients",
     "averages": "gives everybody the same parameters, whatever their tasks",
@@ -33,8 +33,8 @@ class Expectation:
     than: str = "local"  # the method that is compared with
     over: Literal["mean", "worst"] = "mean"
     clients: tuple[str, ...] = ()  # those that count; none named: all
-    # gain: points of Δm. groups: the adjusted Rand index of the groups a method reports and those that the file plants
-    # by `relabel`, mean over the second half of the rounds; it is compared with nobody.
+    # gain: points of Δm. groups: the adjusted Rand index between the groups a method reports and those that the file
+    # makes by `relabel`, mean over the second half of the rounds; no other method is compared with.
     measure: Literal["gain", "groups"] = "gain"
 
     @property
@@ -42,7 +42,7 @@ class Expectation:
         return self.above if self.above is not None else self.below
 
     def words(self, titles: Mapping[str, str], family: Mapping[str, Sequence[float]]) -> str:
-        """Say it in a line; `titles` name the methods, `family` is the probe's."""
+        """Describe the expectation in one line; `titles` name the methods, `family` is the probe's."""
         sign = f"{'>' if self.above is not None else '<'} {self.bound:g}"
         if self.measure == "groups":
             return f"planted groups found: adjusted Rand index {sign}"
@@ -72,9 +72,9 @@ class Probe:
 def check_probe(
     probe: Probe, clients: Sequence[str], parameters: Mapping[str, Any], complain: Callable[[str, str], Exception]
 ) -> None:
-    """What types alone cannot say of a probe."""
+    """Check what the types of a probe's fields do not; `complain` makes the error."""
     if not probe.expect:
-        raise complain("probe.expect", "a probe expects something of somebody")
+        raise complain("probe.expect", "expected at least one expectation")
     if len(probe.family) > 1:
         raise complain("probe.family", f"expected one parameter, got {', '.join(probe.family)}")
     for name, values in probe.family.items():

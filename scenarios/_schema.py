@@ -29,8 +29,9 @@ class Group:
     id: str | None = None
     # Clients of one pool share the images of their domain; every pool deals all of them anew. Usually there is one.
     pool: str | None = None
-    # Of the tasks above each client holds this many: the first as many, each further client's moved on along the list
-    # (from its end to its start) so that it shares the part `overlap` of them with the client before it.
+    # Each client holds this many of the tasks above. The first client holds the first ones of the list; every further
+    # client starts later in the list (which continues at its start), so that it shares the part `overlap` of its tasks
+    # with the client before it.
     hold: int | None = limits(None, low=1)
     overlap: float = limits(0.0, low=0, high=1)
     images: int | None = limits(None, low=1, doc="keep at most so many of its share")
@@ -77,27 +78,27 @@ class Scenario:
     datasets: tuple[str, ...] = ()  # files that bring its datasets, .py or .yml, beside the scenario's own file
 
     def parties(self) -> tuple[ClientSpec, ...]:
-        """The clients that take part one by one, in file order, each with an id of its own."""
+        """Return the clients that take part one by one, in file order, each with an id of its own."""
         return tuple(spec for spec in self.everybody() if not spec.unseen)
 
     def unseen(self) -> tuple[ClientSpec, ...]:
-        """The clients that never take part; they are counted on after those that do."""
+        """Return the clients that never take part; their numbers follow those of the clients that do."""
         return tuple(spec for spec in self.everybody() if spec.unseen)
 
     def everybody(self) -> tuple[ClientSpec, ...]:
-        """All clients in file order, in which they share the images of their dataset."""
+        """Return all clients in file order, which is the order in which they get the images of their dataset."""
         specs = []
         numbers = {False: count(), True: count(sum(group.count for group in self.clients if not group.unseen))}
         for group in self.clients:
             for i in range(group.count):
-                base = group.id or _default_id(group)
+                base = group.id or _make_id(group)
                 name = base if group.count == 1 else f"{base}-{i + 1}"
                 place, tasks = next(numbers[group.unseen]), held_tasks(group, i)
                 specs.append(ClientSpec(place, name, group.dataset, tasks, *(getattr(group, key) for key in OF_CLIENT)))
         return tuple(specs)
 
     def members(self) -> dict[float | None, dict[str, Any]]:
-        """Of a probe: the values of its family's parameter → the override that sets it; {None: {}} without a family."""
+        """Return the override for each value of a probe's family, by value; {None: {}} if there is no family."""
         if self.probe is None or not self.probe.family:
             return {None: {}}
         name = self.probe.parameter
@@ -110,7 +111,10 @@ class Scenario:
         return 2 if "personal" in self.evaluation else 1
 
     def too_crowded(self, domain: str, clients: int, images: int, chosen: bool) -> str | None:
-        """What is wrong where `clients` share a domain's `images` (a number that was `chosen` or is given), or None."""
+        """Return why `clients` cannot share a domain's `images`, or None if they can.
+
+        `chosen`: the number of images is the user's or the preset's, not that of a real dataset.
+        """
         needed = clients * self.least_images
         if images >= needed:
             return None
@@ -149,7 +153,7 @@ OF_CLIENT = ("pool", "unseen", "images", "relabel", "joins", "presence")  # what
 
 
 def held_tasks(group: Group, number: int) -> tuple[str, ...]:
-    """The tasks of client `number` of a group: all, or `hold` of them from its place in the list on."""
+    """Return the tasks of client `number` of a group: all, or `hold` of them from its place in the list on."""
     if group.hold is None:
         return group.tasks
     step = round(group.hold * (1 - group.overlap))
@@ -159,7 +163,7 @@ def held_tasks(group: Group, number: int) -> tuple[str, ...]:
 def check_images(
     scenario: Scenario, images: Mapping[str, int | None], chosen: bool, origins: Mapping[str, str], path: str = ""
 ) -> None:
-    """Complain where clients outnumber the training images of their domain; names the largest group of them.
+    """Refuse more clients than a domain has training images; the error names the largest group of them.
 
     `chosen`: the numbers of images are the user's or the preset's, not those of a real dataset.
     """
@@ -176,7 +180,7 @@ def check_images(
             raise RefusedError(f"{where}: {field}: {reason}")
 
 
-def _default_id(group: Group) -> str:
+def _make_id(group: Group) -> str:
     return f"{group.dataset}-{group.tasks[0] if len(group.tasks) == 1 else 'multi'}"
 
 
@@ -189,7 +193,7 @@ def check_client_names(scenario: Scenario, origins: Mapping[str, str], path: str
 
 
 def check_scenario(scenario: Scenario, origins: Mapping[str, str], path: str = "", files: Sequence[str] = ()) -> None:
-    """Check what types alone cannot say; every complaint names file, line and field.
+    """Check what the types of the fields do not; every error names file, line and field.
 
     Args:
         scenario: as its file and overrides have it.

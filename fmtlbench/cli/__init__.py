@@ -10,9 +10,25 @@ import sys
 from collections.abc import Sequence
 
 VERBS = (
-    "run", "bench", "probe", "list", "show", "import_config", "data", "pretrain", "predict", "evaluate",
-    "leaderboard", "stats", "stability", "plot", "cost", "export", "published", "compare",
-)  # fmt: skip
+    "run",
+    "bench",
+    "probe",
+    "list",
+    "show",
+    "import_config",
+    "data",
+    "pretrain",
+    "predict",
+    "evaluate",
+    "leaderboard",
+    "stats",
+    "stability",
+    "plot",
+    "cost",
+    "export",
+    "published",
+    "compare",
+)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -29,10 +45,10 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit code 0: done. 1: it failed. 2: wrong usage."""
+    """Run the command; return the exit code: 0 for done, 1 for failed, 2 for wrong usage."""
     from ..errors import FmtlbenchError, UsageError, one_line, shorten
 
-    _print_anything()
+    _replace_unprintable()
     try:
         args = build_parser().parse_args(argv)
         code = args.func(args) or 0
@@ -62,15 +78,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _print_anything() -> None:
-    """A stream that knows no α or ↑ shows a question mark instead of failing."""
+def _replace_unprintable() -> None:
+    """Let streams that cannot show a character such as α or ↑ print a question mark instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
 
 
 def _drop_stdout() -> None:
-    """Nobody can take the rest; without this Python would try once more on exit and complain."""
+    """Discard what is still to be printed; else Python would try to print it on exit and fail again."""
     with contextlib.suppress(OSError, ValueError):  # stdout may have been replaced by something without a file
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

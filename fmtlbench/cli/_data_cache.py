@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from .data import add_dataset_arguments, dataset_info, told_on_stderr
+from .data import add_dataset_arguments, dataset_info, show_progress
 
 
 def add(actions) -> None:
@@ -25,7 +25,7 @@ def main(args: argparse.Namespace) -> int:
 
     info = dataset_info(args)
     if info.source == "synth":
-        raise UsageError(f"{info.name}: embedded data are kept by themselves when first used; caching is for real ones")
+        raise UsageError(f"{info.name}: embedded data are cached when first used; `data cache` is for real data")
 
     import warnings
 
@@ -37,7 +37,7 @@ def main(args: argparse.Namespace) -> int:
         for split in ([args.split] if args.split else ("train", "test"))
     ]
     for dataset in datasets:
-        with warnings.catch_warnings(record=True) as caught, told_on_stderr(f"{info.name} {dataset.split}") as tell:
+        with warnings.catch_warnings(record=True) as caught, show_progress(f"{info.name} {dataset.split}") as tell:
             warnings.simplefilter("always")
             folder = build_cache(dataset, progress=tell)
         for warning in caught:

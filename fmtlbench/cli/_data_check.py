@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from ..words import say_count
-from .data import add_dataset_arguments, dataset_info, told_on_stderr
+from .data import add_dataset_arguments, dataset_info, show_progress
 
 if TYPE_CHECKING:
     from ..data.check import LabelCount, SplitCheck
@@ -37,7 +37,7 @@ def main(args: argparse.Namespace) -> int:
     splits = {split: _open(info, split, args) for split in ("train", "test")}
     checks = {}
     for split, dataset in splits.items():
-        with told_on_stderr(f"{info.name} {split}") as tell:
+        with show_progress(f"{info.name} {split}") as tell:
             checks[split] = check_split(dataset, info, split, args.deep, tell)
     twice = shared_ids(splits)
     if args.json:
@@ -76,14 +76,14 @@ def _split_record(info: DatasetInfo, check: SplitCheck) -> dict[str, Any]:
         "decoded": check.decoded,
         "smallest": check.smallest,
         "largest": check.largest,
-        "larger_than_preset": {name: list(size) for name, size in _exceeded(info, check).items()},
+        "larger_than_preset": {name: list(size) for name, size in _find_small_presets(info, check).items()},
         "labels": {task: _label_record(info, task, count) for task, count in check.labels.items()},
         "bad": [{"file": file, "problem": problem} for file, problem in check.bad.items()],
     }
 
 
-def _exceeded(info: DatasetInfo, check: SplitCheck) -> dict[str, tuple[int, int]]:
-    """The presets whose image size is too small for some image that was read, with that size."""
+def _find_small_presets(info: DatasetInfo, check: SplitCheck) -> dict[str, tuple[int, int]]:
+    """Return the presets whose image size is too small for some image that was read, with that size."""
     if info.source == "synth" or check.largest is None:
         return {}
     from ..presets import preset_files, read_preset
@@ -96,9 +96,13 @@ def _exceeded(info: DatasetInfo, check: SplitCheck) -> dict[str, tuple[int, int]
 
 def _label_record(info: DatasetInfo, task: str, count: LabelCount) -> dict[str, Any]:
     record = {
-        "read": count.images, "bad": count.bad, "pixels": count.pixels, "labelled": count.labelled,
-        "lowest": count.low, "highest": count.high,
-    }  # fmt: skip
+        "read": count.images,
+        "bad": count.bad,
+        "pixels": count.pixels,
+        "labelled": count.labelled,
+        "lowest": count.low,
+        "highest": count.high,
+    }
     if count.class_pixels is not None:
         record["classes"] = _class_rows(info, task, count)
     return record
@@ -126,7 +130,7 @@ def _print(info: DatasetInfo, splits: dict, checks: dict[str, SplitCheck], twice
                     {**row, "pixels": f"{100 * row['pixels'] / total:.2f} %"} for row in _class_rows(info, task, count)
                 ]
                 print_records(rows, f"{info.name} {split}: classes of {task} in what was read")
-        for name, size in _exceeded(info, check).items():
+        for name, size in _find_small_presets(info, check).items():
             print(
                 f"{info.name} {split}: some images are larger than the {size[0]}×{size[1]} pixels of --preset {name}, "
                 "whose runs are trained on crops and scored on the middle"
@@ -161,6 +165,9 @@ def _row(task: str, count: LabelCount) -> dict[str, Any]:
 
     what = TASKS[task].kind.quantity
     return {
-        "task": task, "read": count.images, "bad": count.bad, "values": f"{what} {values}",
+        "task": task,
+        "read": count.images,
+        "bad": count.bad,
+        "values": f"{what} {values}",
         "labelled": f"{share:.1f} %",
-    }  # fmt: skip
+    }

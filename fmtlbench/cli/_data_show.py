@@ -41,14 +41,14 @@ def main(args: argparse.Namespace) -> int:
 
     from ..data.contact_sheet import contact_sheet
 
-    samples = (_rendered if info.source == "synth" else _read)(info, args)
+    samples = (_render if info.source == "synth" else _read)(info, args)
     figure = contact_sheet(samples, info.tasks, info.class_names)
     write_output(output, lambda new: figure.savefig(new, format=output.suffix[1:].lower()))
     print(output)
     return 0
 
 
-def _rendered(info, args: argparse.Namespace) -> list[dict]:
+def _render(info, args: argparse.Namespace) -> list[dict]:
     from ..datasets.synth import generate
 
     size = tuple(args.size or (64, 64))

@@ -20,9 +20,13 @@ STYLES = ("table", "csv", "md", "latex")
 
 def add_runs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "runs", nargs="*", type=Path, metavar="RUNS", default=[Path("runs")],
+        "runs",
+        nargs="*",
+        type=Path,
+        metavar="RUNS",
+        default=[Path("runs")],
         help="run folders, or folders that hold runs at any depth; default: runs",
-    )  # fmt: skip
+    )
 
 
 def add_setting(parser: argparse.ArgumentParser) -> None:
@@ -30,33 +34,38 @@ def add_setting(parser: argparse.ArgumentParser) -> None:
 
 
 def add_delta(parser: argparse.ArgumentParser) -> None:
-    """The flags that say which Δm is meant."""
+    """Add the flags that say which Δm is meant."""
     parser.add_argument(
-        "--delta-over", choices=("columns", "clients"), default="columns", dest="delta_over",
+        "--delta-over",
+        choices=("columns", "clients"),
+        default="columns",
+        dest="delta_over",
         help="what Δm averages: columns (dataset × task, the papers' way; default) or single (client, task) pairs",
-    )  # fmt: skip
+    )
     parser.add_argument("--task-weights", metavar="TASK=W,…", help="weights of tasks in Δm; tasks not named weigh 1")
     add_reference(parser)
 
 
 def add_reference(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--reference", metavar="KEY=VALUE,…",
+        "--reference",
+        metavar="KEY=VALUE,…",
         help="compare all settings with one method's runs in one setting, such as "
         "algo=local,scenario=iid1_sdmt,architecture=md; keys: algo, scenario, clients, architecture, backbone, "
         "pretrained, … or any value of the config (train.lr=1e-4)",
-    )  # fmt: skip
+    )
 
 
 def add_rows(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--rows", metavar="AXES",
+        "--rows",
+        metavar="AXES",
         help="what the rows of one table may differ in: algorithm,architecture,backbone,pretrained,clients,…",
-    )  # fmt: skip
+    )
 
 
 def asked_delta(args: argparse.Namespace, collection: Collection, baseline: str = "local") -> Delta:
-    """Read from the flags which Δm is meant; the reference is looked for among all the runs given."""
+    """Return the Δm that the flags ask for; its reference is looked for among all the runs given."""
     from ..reports.delta import Delta, find_reference, parse_task_weights
 
     weights = {} if args.task_weights is None else parse_task_weights(args.task_weights)
@@ -70,7 +79,7 @@ def asked_delta(args: argparse.Namespace, collection: Collection, baseline: str 
 
 
 def merged(args: argparse.Namespace, collection: Collection) -> Collection:
-    """Give the collection the rows that --rows asks for."""
+    """Return the collection with settings merged into the tables that --rows asks for."""
     if args.rows is None:
         return collection
     from ..reports.settings import merge_settings, parse_axes
@@ -85,9 +94,9 @@ def add_format(parser: argparse.ArgumentParser, styles: Sequence[str] = STYLES) 
 
 
 def collect_runs(paths: Sequence[Path], setting: str | None = None, reading: Sequence[str] = ()) -> Collection:
-    """The finished runs, of one setting if it is given; what could not be used is told on stderr.
+    """Collect the finished runs, of one setting if it is given; print on stderr what could not be used.
 
-    `reading` says what the report reads of a run beside its summary.
+    `reading` names what the report reads of a run in addition to its summary.
     """
     from ..reports.collect import collect
 
@@ -100,13 +109,13 @@ def collect_runs(paths: Sequence[Path], setting: str | None = None, reading: Seq
 
 
 def every_run(args: argparse.Namespace, reading: Sequence[str] = ()) -> tuple[Collection, Collection]:
-    """Collect (all finished runs, among which a reference may be; those of --setting)."""
+    """Collect the finished runs; return all of them, among which a reference may be, and those of --setting."""
     runs = collect_runs(args.runs, reading=reading)
     return runs, runs if args.setting is None else runs.of_setting(args.setting)
 
 
 def emit(tables: Sequence[Table], args: argparse.Namespace) -> None:
-    """`tables` in the format asked for, to the file or to stdout."""
+    """Write `tables` in the format that was asked for, to the file or to the standard output."""
     from ..files import check_output, is_stdout
     from ..reports.formats import render
 
@@ -125,7 +134,7 @@ def emit(tables: Sequence[Table], args: argparse.Namespace) -> None:
 
 
 def write(text: str, output: Path | None) -> None:
-    """Put `text` into the file that -o names, or on the standard output."""
+    """Write `text` to the file that -o names, or to the standard output."""
     from ..files import is_stdout, write_output_text
 
     if is_stdout(output):

@@ -25,9 +25,11 @@ def add_circumstances(parser: argparse.ArgumentParser, out: str = "runs") -> Non
     )
     parser.add_argument("--region", help="of that country (states, provinces, bidding zones; where there are figures)")
     parser.add_argument(
-        "--log", default="", metavar="NAME[,NAME…]",
+        "--log",
+        default="",
+        metavar="NAME[,NAME…]",
         help="tell others too: tensorboard, wandb, … (fmtlbench list listeners) or a .py file",
-    )  # fmt: skip
+    )
 
 
 def add_ray_address(parser: argparse.ArgumentParser) -> None:
@@ -59,7 +61,7 @@ def overrides_of(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def request_template(args: argparse.Namespace) -> RunRequest:
-    """Make a request that says where and how, of no method and scenario yet; who is to listen must be there."""
+    """Make a request without method and scenario that says where and how runs are done; refuse unknown listeners."""
     from ..listeners import find_listeners
 
     request = RunRequest("", "", **{name: getattr(args, name) for name in CIRCUMSTANCES})

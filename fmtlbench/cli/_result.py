@@ -26,7 +26,7 @@ def _rows(result: RunResult) -> list[tuple[str, ...]]:
     rows = []
     for r in result.scores:
         better = "up" if r["higher_is_better"] else "down"
-        values = (_number(r["value"], r["unit"]), _number(r["trivial"], r["unit"]))
+        values = (_format_value(r["value"], r["unit"]), _format_value(r["trivial"], r["unit"]))
         rows.append((r["client"], r["dataset"], r["split"], r["task"], r["metric"], better, *values))
     return rows
 
@@ -66,8 +66,8 @@ def _print_table(result: RunResult) -> None:
     console.print(f"{note}: {result.folder}", highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
-def _number(value: float | None, unit: str) -> str:
-    """Metres to four places and the rest to two, as the papers print them."""
+def _format_value(value: float | None, unit: str) -> str:
+    """Format a value as the papers print it: metres with four decimals, all else with two."""
     if value is None:
         return "–"
     return f"{value:.4f}" if unit == "m" else f"{value:.2f}"

@@ -23,7 +23,7 @@ softmax value; nothing for the products inside attention; a decoder for all task
 
 
 def show_network(args: argparse.Namespace) -> int:
-    records = _records(args)
+    records = _describe_networks(args)
     if args.json:
         print(json.dumps(records, indent=2, ensure_ascii=False))
         return 0
@@ -35,8 +35,8 @@ def show_network(args: argparse.Namespace) -> int:
     return 0
 
 
-def _records(args: argparse.Namespace) -> list[dict[str, Any]]:
-    """One per kind of client: the same dataset and the same tasks."""
+def _describe_networks(args: argparse.Namespace) -> list[dict[str, Any]]:
+    """Describe the network of every kind of client: clients with the same dataset and tasks are one kind."""
     import dataclasses
 
     import torch
@@ -65,17 +65,24 @@ def _records(args: argparse.Namespace) -> list[dict[str, Any]]:
         forward = flops(model, size)
         records.append(
             {
-                "client": spec.id, "architecture": config.model.architecture, "backbone": config.model.backbone,
-                "dataset": spec.dataset, "tasks": list(spec.tasks), "size": list(size), "weights": weights,
+                "client": spec.id,
+                "architecture": config.model.architecture,
+                "backbone": config.model.backbone,
+                "dataset": spec.dataset,
+                "tasks": list(spec.tasks),
+                "size": list(size),
+                "weights": weights,
                 "parameters": parameters(model),
-                "macs_per_image": forward // 2, "flops_per_image": forward, "flops_per_training_image": steps,
-                "table1_operations_per_image": _as_table1(model, size, by_task, table1_operations),
+                "macs_per_image": forward // 2,
+                "flops_per_image": forward,
+                "flops_per_training_image": steps,
+                "table1_operations_per_image": _count_as_table1(model, size, by_task, table1_operations),
             }
-        )  # fmt: skip
+        )
     return records
 
 
-def _as_table1(model: Any, size: tuple[int, int], by_task: bool, count: Any) -> dict[str, int]:
+def _count_as_table1(model: Any, size: tuple[int, int], by_task: bool, count: Any) -> dict[str, int]:
     if not by_task:
         return {"total": count(model, size)}
     per_task = count(model, size, model.tasks[:1])  # every task costs the same

@@ -33,7 +33,7 @@ def show_scenario(args: argparse.Namespace) -> int:
         raise UsageError(
             f"-o {args.output}: the shares of {scenario.name} are drawn by seed; add --seed N to count them"
         )
-    clients = _clients(config, args.seed)
+    clients = _describe_clients(config, args.seed)
     files = _draw(scenario.name, clients, config.data.source, args.output) if args.output else []
     stem, tree, origins = read_scenario(args.name)
     declared = Parameters(stem, tree, origins).declared
@@ -65,14 +65,14 @@ def show_scenario(args: argparse.Namespace) -> int:
     for said in dict.fromkeys(reader.explain_eligible(spec.tasks) for reader, spec in readers):
         if said:
             print(said)
-    print_records([_record(client) for client in clients])
+    print_records([_make_row(client) for client in clients])
     for file in files:
         print(file)
     return 0
 
 
-def _clients(config: RunConfig, seed: int | None) -> list[dict[str, Any]]:
-    """One record per client, with its share of its dataset; images is None where only a seed can tell."""
+def _describe_clients(config: RunConfig, seed: int | None) -> list[dict[str, Any]]:
+    """Return one record per client, with its share of its dataset; images is None where it depends on the seed."""
     from ..data.views import held_out
 
     specs = config.scenario.everybody()
@@ -81,8 +81,8 @@ def _clients(config: RunConfig, seed: int | None) -> list[dict[str, Any]]:
         groups.setdefault((spec.dataset, spec.pool), []).append(spec)
     shares = {}
     for (domain, pool), members in groups.items():
-        sizes = _sizes(config, domain, pool, members, seed)
-        words = _words(config.scenario.partition, len(members))
+        sizes = _count_images(config, domain, pool, members, seed)
+        words = _say_shares(config.scenario.partition, len(members))
         shares |= {spec.index: pair for spec, pair in zip(members, zip(words, sizes))}
     records = []
     for spec in specs:
@@ -101,12 +101,12 @@ def _clients(config: RunConfig, seed: int | None) -> list[dict[str, Any]]:
         if any(other.relabel for other in specs):
             record["labels"] = ", ".join(f"{task}: {rule}" for task, rule in spec.relabel.items()) or "the dataset's"
         if not all(other.always_there for other in specs):
-            record["there"] = _attendance(spec)
+            record["there"] = _say_attendance(spec)
         records.append(record)
     return records
 
 
-def _sizes(
+def _count_images(
     config: RunConfig, domain: str, pool: str | None, members: list[ClientSpec], seed: int | None
 ) -> list[int] | list[None]:
     from ..partitions import PARTITIONS
@@ -124,7 +124,7 @@ def _sizes(
     return [len(share) for share in shares_of(config, domain, pool, dataset, len(members))]
 
 
-def _attendance(spec: ClientSpec) -> str:
+def _say_attendance(spec: ClientSpec) -> str:
     words = [f"after {spec.joins:.0%} of the rounds"] * bool(spec.joins)
     words += [f"in {spec.presence:.0%} of the rounds, by chance"] * (spec.presence < 1)
     return ", ".join(words) or "always"
@@ -136,18 +136,18 @@ def _print_probe(probe: Probe) -> None:
     titles = method_titles()
     print(f"probe: {probe.question}")
     for expectation in probe.expect:
-        print(f"expected of a method that {_or(expectation.who)}: {expectation.words(titles, probe.family)}")
+        print(f"expected of a method that {_say_roles(expectation.who)}: {expectation.words(titles, probe.family)}")
     for name, values in probe.family.items():
         print(f"family: scenario.{name} = {', '.join(f'{value:g}' for value in values)}")
 
 
-def _or(roles: tuple[str, ...]) -> str:
+def _say_roles(roles: tuple[str, ...]) -> str:
     from ..scenarios import ROLES
 
     return " or ".join(f"{ROLES[role]} ({role})" for role in roles)
 
 
-def _words(partition: Partition, clients: int) -> list[str]:
+def _say_shares(partition: Partition, clients: int) -> list[str]:
     if clients == 1:
         return ["all"]
     if partition.drawn:
@@ -157,8 +157,8 @@ def _words(partition: Partition, clients: int) -> list[str]:
     return [f"1/{clients}"] * clients
 
 
-def _record(client: dict[str, Any]) -> dict[str, Any]:
-    """As the table shows it."""
+def _make_row(client: dict[str, Any]) -> dict[str, Any]:
+    """Return a client's record as the table shows it."""
     shown = {**client, "tasks": ", ".join(client["tasks"])}
     if "held_out" in shown:
         shown["of which held out"] = shown.pop("held_out")

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def as_typed(value: Any) -> str:
-    """As --set takes it: null and true, not None and True."""
+    """Write a value as --set takes it: null and true, not None and True."""
     return value if isinstance(value, str) else json.dumps(value)
 
 

@@ -25,9 +25,11 @@ def add_effort(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--budget", help="start nothing after this time and stop what runs, e.g. 2h, 90m, 1h30m")
     parser.add_argument("--retries", type=int, default=1, help="how often a failed run is tried again; default: 1")
     parser.add_argument(
-        "--executor", choices=("processes", "ray"), default="processes",
+        "--executor",
+        choices=("processes", "ray"),
+        default="processes",
         help="where runs are: processes of this machine, or of the machines of a Ray cluster; default: processes",
-    )  # fmt: skip
+    )
     add_ray_address(parser)
     parser.add_argument("--cpus-per-job", type=float, metavar="N", help="that a run needs of the cluster; default: 1")
     parser.add_argument(
@@ -53,9 +55,10 @@ def _check_places(args: argparse.Namespace) -> None:
     from ..errors import UsageError
 
     for flag, value in (
-        ("--ray-address", args.ray_address), ("--cpus-per-job", args.cpus_per_job),
+        ("--ray-address", args.ray_address),
+        ("--cpus-per-job", args.cpus_per_job),
         ("--gpus-per-job", args.gpus_per_job),
-    ):  # fmt: skip
+    ):
         if value is not None and args.executor != "ray":
             raise UsageError(f"{flag} {value}: is for --executor ray; this command has --executor {args.executor}")
     if args.cpus_per_job is not None and not 0 < args.cpus_per_job < math.inf:
@@ -67,7 +70,7 @@ def _check_places(args: argparse.Namespace) -> None:
 
 
 def device_of(args: argparse.Namespace) -> Device:
-    """Find the device of the runs; where they will be on other machines, this one need not have it."""
+    """Find the device of the runs; if they will be on other machines, this one need not have it."""
     from ..bench.device import find_device
     from ..errors import UsageError
 
@@ -79,7 +82,7 @@ def device_of(args: argparse.Namespace) -> Device:
 
 
 def check_data_root(plan: Plan, args: argparse.Namespace) -> None:
-    """Refuse a --data-root that no run would look at."""
+    """Refuse a --data-root that no run would use."""
     from ..errors import UsageError
 
     if args.data_root is not None and not any(run.config.reads_files for run in plan.runs):
@@ -87,23 +90,23 @@ def check_data_root(plan: Plan, args: argparse.Namespace) -> None:
 
 
 def carry_out(plan: Plan, args: argparse.Namespace, budget: float | None, device: Device) -> Outcome:
-    """Do what the plan misses on the device that was found, telling on stderr what happens."""
+    """Do the runs of the plan that are missing, on the device that was found; print on stderr what happens."""
     from ..bench.child import run_command
     from ..bench.outcomes import note_plan
     from ..bench.workers import Workers
 
-    pace = _learnt(plan)
-    display = _display()
-    with _hosts(plan, args, device) as hosts:
-        display.planned(plan, _plan_line(plan, pace.total(plan.missing(), args.jobs)))
+    pace = _learn_pace(plan)
+    display = _make_display()
+    with _find_hosts(plan, args, device) as hosts:
+        display.planned(plan, _describe_plan(plan, pace.total(plan.missing(), args.jobs)))
         for refusal in plan.refusals:
             display.note(f"refused: {refusal.reason}")
         note_plan(plan)
         return Workers(plan, run_command, display, pace, args.jobs, args.retries, budget, hosts).work()
 
 
-def _hosts(plan: Plan, args: argparse.Namespace, device: Device) -> AbstractContextManager[Hosts]:
-    """Where the runs will be; a cluster that cannot be had is an error before anything is written."""
+def _find_hosts(plan: Plan, args: argparse.Namespace, device: Device) -> AbstractContextManager[Hosts]:
+    """Return what starts the runs: this machine or a Ray cluster, which must answer before anything is written."""
     if args.executor == "ray" and plan.missing():
         from ..bench.ray_jobs import ray_jobs
 
@@ -115,11 +118,11 @@ def _hosts(plan: Plan, args: argparse.Namespace, device: Device) -> AbstractCont
 
 
 def print_plan(plan: Plan, jobs: int, style: str) -> None:
-    """Show the plan and the estimate, as a table or as JSON; or what is missing, as commands."""
+    """Print the plan and the estimate, as a table or as JSON; or the missing runs, as commands."""
     if style == "sh":
         print(shell_list(plan), end="")
         return
-    estimate = _learnt(plan).total(plan.missing(), jobs)
+    estimate = _learn_pace(plan).total(plan.missing(), jobs)
     if style == "json":
         runs = [{**identity(run), "state": run.state, "rounds_done": run.rounds_done} for run in plan.runs]
         basis = {"seconds": estimate.seconds if estimate.known else None, "unknown_runs": estimate.unknown}
@@ -130,7 +133,7 @@ def print_plan(plan: Plan, jobs: int, style: str) -> None:
     print_records(plan.table(lambda run: run.state))
     for refusal in plan.refusals:
         print(f"refused: {refusal.reason}")
-    print(_plan_line(plan, estimate))
+    print(_describe_plan(plan, estimate))
 
 
 def shell_list(plan: Plan) -> str:
@@ -158,15 +161,19 @@ def print_json(record: dict[str, Any], plan: Plan) -> None:
 
 
 def identity(run: Any) -> dict[str, Any]:
-    """Say which run it is, for JSON."""
+    """Return what identifies a run, for JSON."""
     config = run.config
     return {
-        "name": run.label, "algorithm": config.algorithm.name, "scenario": config.scenario.name,
-        "preset": config.preset, "seed": config.seed, "folder": str(run.store.folder),
-    }  # fmt: skip
+        "name": run.label,
+        "algorithm": config.algorithm.name,
+        "scenario": config.scenario.name,
+        "preset": config.preset,
+        "seed": config.seed,
+        "folder": str(run.store.folder),
+    }
 
 
-def _learnt(plan: Plan) -> Pace:
+def _learn_pace(plan: Plan) -> Pace:
     from ..bench.estimate import Pace
 
     pace = Pace()
@@ -174,12 +181,12 @@ def _learnt(plan: Plan) -> Pace:
     return pace
 
 
-def _display() -> Any:
+def _make_display() -> Any:
     from ..bench.display import Lines, Live
 
     return Live() if sys.stderr.isatty() else Lines()
 
 
-def _plan_line(plan: Plan, estimate: Estimate) -> str:
+def _describe_plan(plan: Plan, estimate: Estimate) -> str:
     counts = ", ".join(f"{count} {state}" for state, count in plan.counts().items() if count)
     return f"{len(plan.runs)} runs in {plan.out}: {counts} · training time: {estimate.text()}"

@@ -15,7 +15,7 @@ from ._working import (
     identity,
     print_json,
     print_plan,
-)  # fmt: skip
+)
 
 if TYPE_CHECKING:
     from ..bench.workers import Outcome
@@ -59,9 +59,11 @@ def add(verbs) -> None:
     add_effort(parser)
     add_circumstances(parser)
     parser.add_argument(
-        "--format", choices=("table", "json", "sh"), default="table",
+        "--format",
+        choices=("table", "json", "sh"),
+        default="table",
         help="of the result; sh, with --dry-run: one command per missing run, for a scheduler; default: table",
-    )  # fmt: skip
+    )
     parser.set_defaults(func=main)
 
 
@@ -76,9 +78,7 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError("--format sh: lists what is missing; give --dry-run too, or --format table or json")
     check_folder(args.out, "--out")
     budget = check_effort(args)
-    flags = Flags(
-        args.algos, args.scenarios, args.seeds, args.preset, args.rounds, overrides_of(args)
-    )  # fmt: skip
+    flags = Flags(args.algos, args.scenarios, args.seeds, args.preset, args.rounds, overrides_of(args))
     grid = read_grid(args.grid, flags)
     choose_energy(args.energy, args.country, args.region)  # a wrong country is told before anything runs
     device = device_of(args)
@@ -100,10 +100,16 @@ def _print_outcome(outcome: Outcome, style: str) -> None:
     counts["refused"] = plan.counts()["refused"]
     if style == "json":
         runs = [
-            {**identity(r.run), "outcome": r.outcome, "seconds": round(r.seconds, 1), "attempts": r.attempts,
-             "error": r.error, "log": r.log}
+            {
+                **identity(r.run),
+                "outcome": r.outcome,
+                "seconds": round(r.seconds, 1),
+                "attempts": r.attempts,
+                "error": r.error,
+                "log": r.log,
+            }
             for r in records.values()
-        ]  # fmt: skip
+        ]
         head = {"out": str(plan.out), "seconds": round(outcome.seconds, 1), "stopped": outcome.stopped}
         print_json({**head, "counts": counts, "runs": runs}, plan)
         return

@@ -18,7 +18,7 @@ from ._report import (
     every_run,
     merged,
     write,
-)  # fmt: skip
+)
 
 EPILOG = """\
 One table per setting: mean power, bytes and time per round, and what it took until Δm, the mean relative change
@@ -43,16 +43,21 @@ def add(verbs) -> None:
     )
     add_runs(parser)
     parser.add_argument(
-        "--target", type=float, action="append", metavar="PERCENT",
+        "--target",
+        type=float,
+        action="append",
+        metavar="PERCENT",
         help="a Δm to reach, such as -10 or 0; repeatable; default: -30 and -10",
-    )  # fmt: skip
+    )
     parser.add_argument("--scenario", metavar="NAME", help="only this scenario")
     add_setting(parser)
     parser.add_argument("--split", default="global", metavar="NAME", help="whose Δm; default: global")
     parser.add_argument(
-        "--convention", choices=("ours", "fmtl-bench"), default="ours",
+        "--convention",
+        choices=("ours", "fmtl-bench"),
+        default="ours",
         help="fmtl-bench: units, time and rounds as that paper's Table 8 counts them; default: ours",
-    )  # fmt: skip
+    )
     add_delta(parser)
     add_rows(parser)
     add_format(parser, (*STYLES, "json"))

@@ -1,4 +1,4 @@
-"""`fmtlbench data`: look at datasets, check them, decode them once for all."""
+"""`fmtlbench data`: look at datasets, check them, or decode them once for all runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def add(verbs) -> None:
 
 
 def add_dataset_arguments(parser) -> None:
-    """What every action on a dataset takes."""
+    """Add the flags that every action on a dataset takes."""
     parser.add_argument("dataset", help="a name (fmtlbench list datasets), or a dataset's .py or .yml file")
     parser.add_argument(
         "--data-root",
@@ -31,7 +31,7 @@ def add_dataset_arguments(parser) -> None:
 
 
 def dataset_info(args):
-    """The catalogue entry that the arguments name; options that do not fit it are refused."""
+    """Return the dataset that the arguments name; refuse options that do not fit it."""
     from ..datasets import DATASETS, dataset_of_file
     from ..errors import UsageError, unknown
 
@@ -50,8 +50,8 @@ def dataset_info(args):
 
 
 @contextmanager
-def told_on_stderr(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A function for (done, total) that draws a bar on a terminal and nothing elsewhere."""
+def show_progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Give a function of (done, total) that draws a progress bar if stderr is a terminal, and does nothing else."""
     from rich.console import Console
     from rich.progress import Progress
 

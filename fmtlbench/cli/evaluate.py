@@ -60,9 +60,13 @@ def add(verbs) -> None:
     parser.add_argument("--ids", type=Path, metavar="FILE", help="file of image ids to score instead")
     parser.add_argument("--classes", type=int, metavar="N", help="number of classes, where the dataset does not say")
     parser.add_argument(
-        "--option", action="append", default=[], dest="options", metavar="NAME=VALUE",
+        "--option",
+        action="append",
+        default=[],
+        dest="options",
+        metavar="NAME=VALUE",
         help="an option of the metric, as evaluation.metric_options has it in a run (repeatable)",
-    )  # fmt: skip
+    )
     parser.add_argument("--absent", choices=("skip", "zero"), help="mIoU: classes that never occur (default: skip)")
     parser.add_argument("--no-nms", action="store_true", help="edge: predictions are suppressed already")
     parser.add_argument("--max-dist", type=float, metavar="X", help="edge: tolerance as a fraction of the diagonal")
@@ -81,18 +85,18 @@ def main(args: argparse.Namespace) -> int:
     task = TASKS.resolve(args.task, "--task")
     if args.output:
         check_folder(args.output)
-    info = _dataset(args)
+    info = _find_dataset(args)
     classes = args.classes or (info.classes.get(args.task) if info else None)
     pairs = pair_files(args.pred, args.gt, task, info, classes, args.split, args.ids)
     _refuse(pairs.problems())
-    meter = _meter(args, task, info, classes)
+    meter = _make_meter(args, task, info, classes)
     try:
         _refuse(_score(meter, pairs, args))
         result = meter.compute()
     finally:
         if hasattr(meter, "close"):
             meter.close()
-    record = _record(args, result, meter, len(pairs.ids))
+    record = _make_record(args, result, meter, len(pairs.ids))
     if args.output:
         _write(args.output, record, meter)
     if args.json:
@@ -102,7 +106,7 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _dataset(args: argparse.Namespace) -> DatasetInfo | None:
+def _find_dataset(args: argparse.Namespace) -> DatasetInfo | None:
     """Return the dataset in whose form the labels are; None for plain files."""
     from ..datasets import DATASETS, dataset_of_file
     from ..errors import unknown
@@ -124,18 +128,19 @@ def _refuse(problems: list[str]) -> None:
         raise FmtlbenchError(f"not scored: {say_count(len(problems), 'file')} to put right, listed above")
 
 
-def _meter(args: argparse.Namespace, task: TaskSpec, info: DatasetInfo | None, classes: int | None) -> Metric:
+def _make_meter(args: argparse.Namespace, task: TaskSpec, info: DatasetInfo | None, classes: int | None) -> Metric:
     from ..datasets import DatasetInfo
     from ..metrics import METRICS, MetricError
 
-    metric, given = METRICS[task.metric], _given(args, task.metric)
+    metric, given = METRICS[task.metric], _read_options(args, task.metric)
     if task.kind.outputs is None and not classes:
         raise UsageError(f"--classes: needed, since the layout {args.dataset!r} does not fix it for {args.task}")
-    drawn = info is not None and any(reader.needs.get(args.task) for reader in _archives(info))
+    drawn = info is not None and any(reader.needs.get(args.task) for reader in _archive_readers(info))
     if "gt" in given and drawn:
         raise UsageError(f"--option gt={given['gt']}: is for boundary maps, and {args.dataset} draws its own labels")
-    meant = info.metric_options.get(task.metric, {}) if info else {"gt": "plain"} if "gt" in _accepted(metric) else {}
-    options = {**meant, **({"jobs": args.jobs} if "jobs" in _accepted(metric) else {}), **given}
+    accepted = _option_names(metric)
+    meant = info.metric_options.get(task.metric, {}) if info else {"gt": "plain"} if "gt" in accepted else {}
+    options = {**meant, **({"jobs": args.jobs} if "jobs" in accepted else {}), **given}
     names = {args.task: tuple(map(str, range(classes)))} if classes else {}
     known = DatasetInfo(args.dataset, args.dataset, "real", args.dataset, (args.task,), names, "", ())
     try:
@@ -144,18 +149,18 @@ def _meter(args: argparse.Namespace, task: TaskSpec, info: DatasetInfo | None, c
         raise UsageError(str(error)) from None
 
 
-def _archives(info: DatasetInfo) -> list[type[ArchiveDataset]]:
+def _archive_readers(info: DatasetInfo) -> list[type[ArchiveDataset]]:
     from ..datasets import ArchiveDataset
 
     return [reader for reader in info.readers if issubclass(reader, ArchiveDataset)]
 
 
-def _accepted(metric: type[Metric]) -> set[str]:
+def _option_names(metric: type[Metric]) -> set[str]:
     return set(inspect.signature(metric).parameters)
 
 
-def _given(args: argparse.Namespace, name: str) -> dict:
-    """Return what the flags say of the metric's options, typed; what two flags say is refused."""
+def _read_options(args: argparse.Namespace, name: str) -> dict:
+    """Return the options that the flags give the metric, with their types; refuse an option given by two flags."""
     from ..meters import typed_options
     from ..metrics import METRICS
     from ..resolving import parse_overrides
@@ -172,14 +177,14 @@ def _given(args: argparse.Namespace, name: str) -> dict:
             continue
         if option in values:
             raise UsageError(f"--option {option}: {flag} is given too; give one of them")
-        if option not in _accepted(METRICS[name]):
+        if option not in _option_names(METRICS[name]):
             raise UsageError(f"{flag}: {name}, which scores {args.task}, has no option {option}")
         values[option] = value
     return typed_options(name, values, {option: f"--option {option}={value}" for option, value in values.items()})
 
 
 def _score(meter: Metric, pairs: Pairs, args: argparse.Namespace) -> list[str]:
-    """Feed every pair to the meter; return what is wrong, one line per file."""
+    """Give every pair to the meter; return what is wrong, one line per file."""
     from rich.console import Console
     from rich.progress import track
 
@@ -213,7 +218,7 @@ def _score(meter: Metric, pairs: Pairs, args: argparse.Namespace) -> list[str]:
     return problems
 
 
-def _record(args: argparse.Namespace, result: MetricResult, meter: Metric, images: int) -> dict:
+def _make_record(args: argparse.Namespace, result: MetricResult, meter: Metric, images: int) -> dict:
     def number(value: float) -> float | None:
         return None if math.isnan(value) else value
 
@@ -252,11 +257,11 @@ def _write(folder: Path, record: dict, meter: Metric) -> None:
         curve = meter.curve()
         lines = [",".join(curve)] + [",".join(f"{x:.6f}" for x in row) for row in zip(*curve.values())]
         write_output_text(f"{start}_pr.csv", "\n".join(lines) + "\n")
-        write_output(f"{start}_pr.png", lambda path: _draw(path, curve, record))
+        write_output(f"{start}_pr.png", lambda path: _draw_curve(path, curve, record))
 
 
-def _draw(path: Path, curve: dict, record: dict) -> None:
-    """Precision over recall, with lines of equal F behind it."""
+def _draw_curve(path: Path, curve: dict, record: dict) -> None:
+    """Draw precision over recall, with lines of equal F in the background."""
     import numpy as np
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -60,16 +60,17 @@ def add(verbs) -> None:
         "--spread", choices=("seeds", "clients"), default="seeds", help="what ± is over; default: seeds"
     )
     parser.add_argument(
-        "--fairness", action="store_true",
+        "--fairness",
+        action="store_true",
         help="columns of the worst client's Δm, that of the worst tenth of clients, and the spread over clients",
-    )  # fmt: skip
+    )
     add_format(parser, (*STYLES, "html"))
     parser.set_defaults(func=main)
 
 
 def main(args: argparse.Namespace) -> int:
     if args.format == "html":
-        return _site(args)
+        return _write_pages(args)
     from ..reports.leaderboard import leaderboards
 
     runs, chosen = every_run(args)
@@ -80,8 +81,8 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _site(args: argparse.Namespace) -> int:
-    """Linked pages, one per scenario, setting and split."""
+def _write_pages(args: argparse.Namespace) -> int:
+    """Write linked pages, one per scenario, setting and split."""
     if args.output is None:
         raise UsageError("--format html writes a folder of pages: give it with -o DIR")
     if args.standalone:

@@ -57,10 +57,16 @@ def _metrics() -> list[dict]:
     from ..metrics import METRICS
 
     return [
-        {"name": n, "label": m.label, "better": "up" if m.higher_is_better else "down", "unit": m.unit,
-         "tasks": ", ".join(m.tasks), "description": m.description}
+        {
+            "name": n,
+            "label": m.label,
+            "better": "up" if m.higher_is_better else "down",
+            "unit": m.unit,
+            "tasks": ", ".join(m.tasks),
+            "description": m.description,
+        }
         for n, m in METRICS.items()
-    ]  # fmt: skip
+    ]
 
 
 def _datasets() -> list[dict]:

@@ -68,14 +68,23 @@ def main(args: argparse.Namespace) -> int:
         raise unknown("kind of figure", args.kind, KINDS)
     if args.kind not in WITH_DELTA and (args.delta_over != "columns" or args.task_weights):
         raise UsageError(f"--delta-over and --task-weights are for {', '.join(WITH_DELTA)}: {args.kind} shows no Δm")
-    targets(args.output)  # a bad name is told before the work
+    targets(args.output)  # refuse a bad name before the work
     runs, chosen = every_run(args, files_read(args.kind, args.x))
     collection = merged(args, chosen)
     options = Options(
-        scenario=args.scenario, split=args.split, x=args.x, task=args.task, client=args.client, round=args.round,
-        updates=args.updates, normalise=not args.raw, cost=args.cost, alpha=args.alpha, correction=args.correction,
+        scenario=args.scenario,
+        split=args.split,
+        x=args.x,
+        task=args.task,
+        client=args.client,
+        round=args.round,
+        updates=args.updates,
+        normalise=not args.raw,
+        cost=args.cost,
+        alpha=args.alpha,
+        correction=args.correction,
         delta=asked_delta(args, runs),
-    )  # fmt: skip
+    )
     notes: list[str] = []
     figure = make_figure(args.kind, collection, options, notes)
     for note in notes:

@@ -41,9 +41,9 @@ def add(verbs) -> None:
         "runs", nargs="+", type=Path, metavar="RUN", help="folder of one run; an unfinished one will do"
     )
     parser.add_argument("--split", default="global", metavar="NAME", help="whose test images; default: global")
-    parser.add_argument("--clients", "--client", type=_names, metavar="ID,…", help="default: all")
-    parser.add_argument("--tasks", "--task", type=_names, metavar="NAME,…", help="default: all that a client has")
-    parser.add_argument("--images", type=_numbers, metavar="N,…", help="places in the split, from 0 on; default: all")
+    parser.add_argument("--clients", "--client", type=_split_names, metavar="ID,…", help="default: all")
+    parser.add_argument("--tasks", "--task", type=_split_names, metavar="NAME,…", help="default: all that a client has")
+    parser.add_argument("--images", type=_split_ints, metavar="N,…", help="places in the split, from 0; default: all")
     parser.add_argument("--limit", type=int, metavar="N", help="the first N images; of a panel: 3 unless told")
     parser.add_argument("--panel", type=Path, metavar="FILE", help="draw a figure instead: .png, .pdf or .svg")
     parser.add_argument("--data-root", type=Path, metavar="DIR", help="folder of the real datasets")
@@ -66,11 +66,11 @@ def main(args: argparse.Namespace) -> int:
         runs = [StoredRun(folder) for folder in args.runs]
         if args.panel:
             check_comparable(runs)
-        targets = _targets(runs, args) if args.output or not args.panel else []
+        targets = _choose_folders(runs, args) if args.output or not args.panel else []
         for target in targets:
             check_replaceable(target)
         for run in runs:
-            run.open(args.data_root, _device(args.device, run.config.device, progress), progress)
+            run.open(args.data_root, _choose_device(args.device, run.config.device, progress), progress)
         written = [args.panel] if args.panel else []
         if args.panel:
             _draw(runs, args)
@@ -84,13 +84,13 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _names(text: str) -> list[str]:
+def _split_names(text: str) -> list[str]:
     return list(dict.fromkeys(filter(None, (word.strip() for word in text.split(",")))))
 
 
-def _numbers(text: str) -> list[int]:
+def _split_ints(text: str) -> list[int]:
     try:
-        return [int(word) for word in _names(text)]
+        return [int(word) for word in _split_names(text)]
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected numbers such as 0,3,7, got {text!r}") from None
 
@@ -116,7 +116,7 @@ def _check(args: argparse.Namespace) -> None:
         check_folder(args.output)
 
 
-def _targets(runs: list[StoredRun], args: argparse.Namespace) -> list[Path]:
+def _choose_folders(runs: list[StoredRun], args: argparse.Namespace) -> list[Path]:
     if args.output is None:
         return [run.files.predictions(args.split) for run in runs]
     if len(runs) == 1:
@@ -125,8 +125,8 @@ def _targets(runs: list[StoredRun], args: argparse.Namespace) -> list[Path]:
     return [args.output.joinpath(*parts) for parts in below]
 
 
-def _device(asked: str, of_run: str, progress: Listener):
-    """By default the kind of device that the run's scores come from."""
+def _choose_device(asked: str, of_run: str, progress: Listener):
+    """Return the device to predict on: by default of the kind that the run's scores come from."""
     from ..api import pick_device
     from ..errors import FmtlbenchError
 
@@ -146,11 +146,11 @@ def _draw(runs: list[StoredRun], args: argparse.Namespace) -> None:
 
     limit = args.limit if args.limit or args.images else 3
     rows = panel_rows(runs, args.split, args.clients, args.tasks, args.images, limit)
-    save(draw_panel(rows, _titles(runs)), args.panel, "--panel")
+    save(draw_panel(rows, _title_runs(runs)), args.panel, "--panel")
 
 
-def _titles(runs: list[StoredRun]) -> list[str]:
-    """Methods as in tables; what tells equal ones apart is added."""
+def _title_runs(runs: list[StoredRun]) -> list[str]:
+    """Title each run by its method as in tables; where titles are equal, add the seed or the run's hash."""
     from ..presets import default_options
     from ..reports.labels import Labels
 

@@ -29,9 +29,13 @@ def add(verbs) -> None:
     )
     parser.add_argument("--backbone", required=True, help="swin_nano or resnet_nano")
     parser.add_argument(
-        "-o", "--output", type=Path, default=Path("weights"), metavar="DIR",
+        "-o",
+        "--output",
+        type=Path,
+        default=Path("weights"),
+        metavar="DIR",
         help="where <backbone>.safetensors and manifest.json go; default: weights",
-    )  # fmt: skip
+    )
     parser.add_argument("--steps", type=int, default=3000, help="optimiser steps; default: 3000")
     parser.add_argument("--scenes", type=int, default=9000, help="of both domains, a tenth held out; default: 9000")
     parser.add_argument("--seed", type=int, default=0, help="default: 0")
@@ -50,6 +54,15 @@ def main(args: argparse.Namespace) -> int:
     finally:
         progress.end()
     score = entry["score"]
-    print_records([{"file": args.output / entry["file"], "sha256": entry["sha256"], "bytes": entry["bytes"],
-                    "held-out AUC": score["value"], "chance": score["chance"]}])  # fmt: skip
+    print_records(
+        [
+            {
+                "file": args.output / entry["file"],
+                "sha256": entry["sha256"],
+                "bytes": entry["bytes"],
+                "held-out AUC": score["value"],
+                "chance": score["chance"],
+            }
+        ]
+    )
     return 0

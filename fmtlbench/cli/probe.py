@@ -1,4 +1,4 @@
-"""`fmtlbench probe`: planted truths as the behavioural test of a method. Never imports torch itself."""
+"""`fmtlbench probe`: test methods on scenarios whose right answer is known. Never imports torch itself."""
 
 from __future__ import annotations
 
@@ -73,9 +73,14 @@ def main(args: argparse.Namespace) -> int:
     budget, device = check_effort(args), device_of(args)
     probes = choose_probes(args.probes)
     asked, parts, plan = plan_probes(
-        args.algos, probes, args.seeds, args.preset, overrides_of(args), request_template(args),
+        args.algos,
+        probes,
+        args.seeds,
+        args.preset,
+        overrides_of(args),
+        request_template(args),
         device.kind,
-    )  # fmt: skip
+    )
     check_data_root(plan, args)
     if args.dry_run:
         print_plan(plan, args.jobs, "table")
@@ -84,16 +89,16 @@ def main(args: argparse.Namespace) -> int:
     for record in outcome.records.values():
         if record.outcome == "failed":
             print(f"failed: {record.run.name}: {record.error} (log: {record.log})", file=sys.stderr)
-    question = Question(_answers(parts), _candidates(asked), args.confidence, method_titles())
+    question = Question(_collect_answers(parts), _list_candidates(asked), args.confidence, method_titles())
     if args.format == "json":
         write(json.dumps(as_json(question), indent=2, ensure_ascii=False, allow_nan=False) + "\n", args.output)
     else:
-        emit(probe_tables(question, _caption(args, parts)), args)
+        emit(probe_tables(question, _write_caption(args, parts)), args)
     return 0 if outcome.complete and not (args.strict and question.has_failure()) else 1
 
 
-def _answers(parts: list[ProbePlan]) -> list[Answers]:
-    """The finished runs of every probe."""
+def _collect_answers(parts: list[ProbePlan]) -> list[Answers]:
+    """Collect the finished runs of every probe."""
     from ..bench.probes import runs_of
     from ..reports.probes import Answers, Finished
 
@@ -112,8 +117,8 @@ def _answers(parts: list[ProbePlan]) -> list[Answers]:
     return list(found.values())
 
 
-def _candidates(variants: list[Variant]) -> list[Candidate]:
-    """The methods that were asked for, with what they say of themselves."""
+def _list_candidates(variants: list[Variant]) -> list[Candidate]:
+    """Return the methods that were asked for, with the roles that they name."""
     from ..algorithms import ALGORITHMS
     from ..reports.probes import Candidate
     from ..scenarios import ROLES
@@ -129,7 +134,7 @@ def _candidates(variants: list[Variant]) -> list[Candidate]:
     return candidates
 
 
-def _caption(args: argparse.Namespace, parts: list[ProbePlan]) -> str:
+def _write_caption(args: argparse.Namespace, parts: list[ProbePlan]) -> str:
     config = next(run.config for part in parts for run in part.plan.runs)
     seeds = sorted({run.config.seed for part in parts for run in part.plan.runs})
     more = f" · {', '.join(args.assignments)}" if args.assignments else ""

@@ -45,9 +45,14 @@ def main(args: argparse.Namespace) -> int:
 
         print_records(
             [
-                {"name": p.name, "source": p.source, "title": p.title, "scenario": ", ".join(p.scenarios),
-                 "rows": len(p.rows)}
+                {
+                    "name": p.name,
+                    "source": p.source,
+                    "title": p.title,
+                    "scenario": ", ".join(p.scenarios),
+                    "rows": len(p.rows),
+                }
                 for p in tables
             ]
-        )  # fmt: skip
+        )
     return 0

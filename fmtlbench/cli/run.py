@@ -37,14 +37,18 @@ def add(verbs) -> None:
     parser.add_argument("--save-predictions", action="store_true", help="keep the last round's predictions as images")
     add_circumstances(parser)
     parser.add_argument(
-        "--executor", choices=EXECUTORS, default="serial",
+        "--executor",
+        choices=EXECUTORS,
+        default="serial",
         help="where clients live: all in this process, or in those of a Ray cluster; default: serial",
-    )  # fmt: skip
+    )
     add_ray_address(parser)
     parser.add_argument(
-        "--format", choices=("auto", "table", "tsv", "json"), default="auto",
+        "--format",
+        choices=("auto", "table", "tsv", "json"),
+        default="auto",
         help="how to print the result; auto: table on a terminal, tab-separated elsewhere",
-    )  # fmt: skip
+    )
     parser.set_defaults(func=main)
 
 

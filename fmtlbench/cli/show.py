@@ -50,9 +50,13 @@ def show_algorithm(args: argparse.Namespace) -> int:
     text = inspect.cleandoc(inspect.getmodule(method).__doc__ or method.__doc__ or "")
     if args.json:
         record = {
-            "name": method.name, "title": method.title, "paper": method.paper, "about": text, "options": options,
+            "name": method.name,
+            "title": method.title,
+            "paper": method.paper,
+            "about": text,
+            "options": options,
             "presets": presets,
-        }  # fmt: skip
+        }
         print(json.dumps(record, indent=2, ensure_ascii=False))
         return 0
     from ._tables import as_typed, print_records

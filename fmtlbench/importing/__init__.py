@@ -1,4 +1,4 @@
-"""Configs of the public FedHCA² and FMTL-Bench repositories → a scenario file and the command that runs it."""
+"""Turn configs of the public FedHCA² and FMTL-Bench repositories into scenario files and commands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..scenarios import Scenario, load_scenario, scenario_files
 from ..schema import plain
 from ..yamlfile import load_yaml
 from ._clients import clients_of, partition_of
-from ._reader import Notes, Reader, is_config
+from ._reader import Notes, Reader, check_is_yaml
 from ._settings import METHOD_FLAGS, UNMAPPED_TOP, is_fmtl_bench, method_of, network_of, overrides_of
 
 PAPERS = {"paper": "FedHCA² (Lu et al., CVPR 2024)", "fmtl-bench": "FMTL-Bench (Yang et al., ICMR 2024)"}
@@ -24,7 +24,7 @@ PAPERS = {"paper": "FedHCA² (Lu et al., CVPR 2024)", "fmtl-bench": "FMTL-Bench 
 
 @dataclass(frozen=True)
 class Imported:
-    """What became of a file."""
+    """What a public config became."""
 
     source: str  # its name
     scenario: dict[str, Any]  # as a scenario file says it
@@ -36,7 +36,7 @@ class Imported:
     same_as: str | None  # a built-in scenario with the same clients
 
     def command(self, scenario: str | Path) -> str:
-        """The `fmtlbench run` line for the scenario file at this path."""
+        """Return the `fmtlbench run` line for the scenario file at this path."""
         words = ["fmtlbench", "run", "--algo", self.algo, "--scenario", str(scenario), "--preset", self.preset]
         words += ["--seed", str(self.seed)] if self.seed else []
         for key, value in self.overrides.items():
@@ -44,16 +44,16 @@ class Imported:
         return shlex.join(words)
 
     def text(self, scenario: str | Path) -> str:
-        """The scenario file, with the command and the notes as comments."""
+        """Return the scenario file's text, with the command and the notes as comments."""
         s = self.scenario
         notes = [f"Run: {self.command(scenario)}", *self.notes.remarks]
         notes += [f"Not mapped: {note}" for note in self.notes.unmapped]
         comments = "".join(f"# {' '.join(note.split())}\n" for note in notes)  # one line each, whatever a key holds
-        clients = "".join(f"  - {_flow(group)}\n" for group in s["clients"])
+        clients = "".join(f"  - {_write_flow(group)}\n" for group in s["clients"])
         return (
             f"{comments}description: {json.dumps(s['description'], ensure_ascii=False)}\n"
             f"paper: {json.dumps(s['paper'], ensure_ascii=False)}\nversion: 1\nclients:\n{clients}"
-            f"partition: {_flow(s['partition'])}\nevaluation: [{', '.join(s['evaluation'])}]\n"
+            f"partition: {_write_flow(s['partition'])}\nevaluation: [{', '.join(s['evaluation'])}]\n"
             f"exchange: {s['exchange']}\n"
         )
 
@@ -71,7 +71,7 @@ def import_config(path: str | Path, algo: str | None = None, preset: str | None 
         UsageError: not such a config, or one that no scenario can express; names file, line and key.
     """
     path = Path(path)
-    is_config(path)
+    check_is_yaml(path)
     if gpus < 1:
         raise UsageError(f"--gpus {gpus}: expected at least 1")
     data, origins = load_yaml(path)
@@ -97,53 +97,53 @@ def import_config(path: str | Path, algo: str | None = None, preset: str | None 
     top.note_if_there(UNMAPPED_TOP)
     top.finish((*METHOD_FLAGS, "ST_Datasets", "MT_Datasets"))
     draft = Imported(path.name, scenario, method, preset, seed, values, top.notes, None)
-    return _checked(draft)
+    return _check_draft(draft)
 
 
-def _checked(draft: Imported) -> Imported:
-    """Load it as a run would, and keep only the overrides that change something."""
+def _check_draft(draft: Imported) -> Imported:
+    """Load the draft as a run would, and keep only the overrides that change something."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / f"{Path(draft.source).stem}.yml"
         file.write_text(draft.text(file.name), encoding="utf-8")
         try:
             _, options = resolve_options(draft.algo, draft.preset, {})
-            present = _flat({**plain(resolve_without_method(str(file), draft.preset)), "algo": plain(options)})
+            present = _flatten({**plain(resolve_without_method(str(file), draft.preset)), "algo": plain(options)})
             needed = {key: value for key, value in draft.overrides.items() if present.get(key) != value}
             general = {key: value for key, value in needed.items() if not key.startswith("algo.")}
             scenario = resolve_without_method(str(file), draft.preset, overrides=general).scenario
-        except UsageError as error:  # the user knows nothing of our file
+        except UsageError as error:  # it names our temporary file, which the user has never seen
             raise UsageError(str(error).replace(f"{file}:", f"{draft.source}, as a scenario, line ")) from None
         try:
             resolve(draft.algo, str(file), draft.preset, overrides=needed)
         except UsageError as error:  # the scenario is good; the user may know another method or option for it
             draft.notes.remarks.append(f"The command will be refused: {error}")
-    return dataclasses.replace(draft, overrides=needed, same_as=_twin(scenario))
+    return dataclasses.replace(draft, overrides=needed, same_as=_find_equal(scenario))
 
 
-def _flat(node: Any, path: str = "") -> dict[str, Any]:
-    """Dotted key → value, of a tree and all its branches."""
+def _flatten(node: Any, path: str = "") -> dict[str, Any]:
+    """Return a tree's values and sections by dotted key."""
     found = {path: node} if path else {}
     if isinstance(node, dict):
         for key, value in node.items():
-            found |= _flat(value, f"{path}.{key}" if path else key)
+            found |= _flatten(value, f"{path}.{key}" if path else key)
     return found
 
 
-def _twin(scenario: Scenario) -> str | None:
-    """A built-in scenario with the same clients, partition, evaluation and exchange."""
-    wanted = _essence(scenario)
-    return next((name for name in scenario_files() if _essence(load_scenario(name)) == wanted), None)
+def _find_equal(scenario: Scenario) -> str | None:
+    """Return the name of a built-in scenario with the same clients, partition, evaluation and exchange."""
+    wanted = _take_essentials(scenario)
+    return next((name for name in scenario_files() if _take_essentials(load_scenario(name)) == wanted), None)
 
 
-def _essence(scenario: Scenario) -> tuple:
+def _take_essentials(scenario: Scenario) -> tuple:
     clients = [(spec.dataset, tuple(sorted(spec.tasks)), spec.pool or "") for spec in scenario.everybody()]
     if scenario.partition.kind != "linear":  # there the order decides the shares
         clients.sort()
     return clients, scenario.partition, scenario.evaluation, scenario.exchange
 
 
-def _flow(value: Any) -> str:
-    """A mapping in one line, as people write YAML."""
+def _write_flow(value: Any) -> str:
+    """Write a mapping in one line, as people write YAML."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {_flow(inner)}" for key, inner in value.items()) + "}"
+        return "{" + ", ".join(f"{key}: {_write_flow(inner)}" for key, inner in value.items()) + "}"
     return f"[{', '.join(value)}]" if isinstance(value, list) else str(value)

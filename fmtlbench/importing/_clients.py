@@ -1,4 +1,4 @@
-"""ST_Datasets and MT_Datasets → the clients and the partition of a scenario."""
+"""Turn ST_Datasets and MT_Datasets into the clients and the partition of a scenario."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST = 100_000  # clients
 
 
 def domain_of(entry: Reader) -> str:
-    """The domain of one list entry."""
+    """Return the domain of one list entry."""
     name = entry.need("dataname", "text")
     if name not in DATANAMES:
         raise UsageError(f"{entry.where('dataname')}: no dataset {name!r} here; {nearest(name, DATANAMES)}")
@@ -21,7 +21,7 @@ def domain_of(entry: Reader) -> str:
 
 
 def clients_of(top: Reader) -> tuple[list[dict[str, Any]], list[Reader]]:
-    """The groups of clients, single-task ones first as in the public code, and all list entries."""
+    """Return the groups of clients, single-task ones first as in the public code, and all list entries."""
     single, multi = top.entries("ST_Datasets"), top.entries("MT_Datasets")
     if not single and not multi:
         raise UsageError(f"{top.where()}: neither ST_Datasets nor MT_Datasets: not a config of FedHCA² or FMTL-Bench")
@@ -36,11 +36,11 @@ def clients_of(top: Reader) -> tuple[list[dict[str, Any]], list[Reader]]:
         domain = domain_of(entry)
         if "client_num" in entry.data:
             entry.note("client_num", "is for MT_Datasets; here task_dict counts the clients")
-        for task, count in _tasks(entry, domain).items():
+        for task, count in _count_tasks(entry, domain).items():
             groups.append({"dataset": domain, "tasks": [task], "count": count, "pool": "single"})
     for entry in multi:
         domain = domain_of(entry)
-        tasks = list(_tasks(entry, domain))
+        tasks = list(_count_tasks(entry, domain))
         count = entry.need("client_num", "a whole number", low=1, high=MOST)
         group = {"dataset": domain, "tasks": tasks, "count": count, "pool": "multi"}
         if len(tasks) == 1:
@@ -61,7 +61,7 @@ def clients_of(top: Reader) -> tuple[list[dict[str, Any]], list[Reader]]:
 
 
 def partition_of(entries: list[Reader], groups: list[dict[str, Any]]) -> str:
-    """One rule for the whole scenario: linear if some entry is non-IID and no other entry contradicts."""
+    """Return the scenario's partition: linear if some entry is non-IID, else equal; refuse entries that contradict."""
     uneven = {id(entry): entry.get("noniid", "true or false", False) for entry in entries}
     if not any(uneven.values()):
         return "equal"
@@ -72,7 +72,7 @@ def partition_of(entries: list[Reader], groups: list[dict[str, Any]]) -> str:
     return "linear"
 
 
-def _tasks(entry: Reader, domain: str) -> dict[str, int]:
+def _count_tasks(entry: Reader, domain: str) -> dict[str, int]:
     counts = entry.inner("task_dict") if "task_dict" in entry.data else None
     if counts is None:
         raise UsageError(f"{entry.where()}: missing key 'task_dict'")

@@ -1,4 +1,4 @@
-"""A mapping of somebody else's file, read key by key: wrong types are errors with a line, leftovers become notes."""
+"""Read a public config key by key: wrong types are errors with a line, keys that nobody read become notes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS = {
 
 @dataclass
 class Notes:
-    """What a file's readers have to tell, together."""
+    """What all readers of a file noted."""
 
     unmapped: list[str] = field(default_factory=list)  # keys without a counterpart, and why
     remarks: list[str] = field(default_factory=list)  # choices the file leaves open
@@ -39,7 +39,7 @@ class Reader:
         self.data, self._read = data, set()
 
     def get(self, key: str, kind: str, default: Any = None, low: float | None = None, high: float | None = None) -> Any:
-        """The value of `key`, of the right kind and within bounds; `default` where the file lacks it."""
+        """Return the value of `key`, of the right kind and within bounds; `default` where the file lacks it."""
         self._read.add(key)
         if key not in self.data:
             return default
@@ -52,39 +52,39 @@ class Reader:
         return value
 
     def need(self, key: str, kind: str, **bounds: float) -> Any:
-        """Like `get`, of a key that must be there."""
+        """Return the value of `key` as `get` does; refuse a file that lacks it."""
         if key not in self.data:
             raise UsageError(f"{self.where()}: missing key {key!r}")
         return self.get(key, kind, **bounds)
 
     def inner(self, key: str) -> Reader:
-        """The mapping below `key`, empty where the file lacks it."""
+        """Return a reader of the mapping below `key`, empty where the file lacks it."""
         return Reader(self.get(key, "a mapping", {}), self.origins, self._join(key), self.notes)
 
     def entries(self, key: str) -> list[Reader]:
-        """The mappings in the list below `key`."""
+        """Return a reader for each mapping in the list below `key`."""
         listed = self.get(key, "a list", [])
         return [Reader(one, self.origins, f"{self._join(key)}.{i}", self.notes) for i, one in enumerate(listed)]
 
     def note(self, key: str, why: str) -> None:
-        """Keep `key` as not mapped."""
+        """Note that `key` has no counterpart, and why."""
         self._read.add(key)
         self.notes.unmapped.append(f"{self.where(key)}: {why}")
 
     def note_if_there(self, keys: Mapping[str, str]) -> None:
-        """Key → why it has no counterpart."""
+        """Note each of `keys` that the file has; the values say why it has no counterpart."""
         for key, why in keys.items():
             if key in self.data:
                 self.note(key, why)
 
     def finish(self, known: Iterable[str] = ()) -> None:
-        """Whatever was not read is unknown; `known` adds names to suggest."""
+        """Note every key that was not read as unknown; `known` adds names to suggest."""
         names = {*self._read, *known}
         for key in [key for key in self.data if key not in self._read]:
             self.note(key, f"unknown key; {nearest(str(key), names)}")
 
     def where(self, key: str = "") -> str:
-        """`file.yml:12: key`."""
+        """Return where a key stands: `file.yml:12: key`."""
         path = self._join(key) if key else self.path
         place = locate(path, self.origins)
         folder, _, name = place.rpartition("/")
@@ -94,7 +94,7 @@ class Reader:
         return f"{self.path}.{key}" if self.path else str(key)
 
 
-def is_config(path: Path) -> None:
-    """Only YAML files are read."""
+def check_is_yaml(path: Path) -> None:
+    """Refuse a file whose name is not that of a YAML file."""
     if path.suffix.lower() not in (".yml", ".yaml"):
         raise UsageError(f"{path}: expected a .yml or .yaml file")

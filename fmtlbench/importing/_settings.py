@@ -1,4 +1,4 @@
-"""Everything but the clients → overrides of the configuration, and notes on what has no counterpart."""
+"""Turn everything but the clients into overrides of the configuration, and note what has no counterpart."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from ._clients import domain_of
 from ._reader import Reader
 
 BACKBONES = {
-    "swin-t": "swin_tiny", "swin_t": "swin_tiny", "swin-s": "swin_small", "swin_s": "swin_small",
-    "swin-b": "swin_base", "swin_b": "swin_base", "resnet18": "resnet18",
-}  # fmt: skip
+    "swin-t": "swin_tiny",
+    "swin_t": "swin_tiny",
+    "swin-s": "swin_small",
+    "swin_s": "swin_small",
+    "swin-b": "swin_base",
+    "swin_b": "swin_base",
+    "resnet18": "resnet18",
+}
 # Key of a list entry → (configuration key, kind, lowest value).
 ENTRY = {
     "val_batch": ("evaluation.batch_size", "a whole number", 1),
@@ -26,15 +31,29 @@ FLAGS = {
 }
 # Flag → method → option.
 METHOD_FLAGS = {
-    "ca_c": {"fedhca2": "c"}, "cagrad_c": {"fedhca2": "c", "cagrad": "c"}, "enc_alpha_init": {"fedhca2": "alpha"},
-    "dec_beta_init": {"fedhca2": "beta"}, "mu": {"fedprox": "mu"}, "lamda": {"fedamp": "lam"},
-    "sigma": {"fedamp": "sigma"}, "alphak": {"fedamp": "alpha"},
-}  # fmt: skip
+    "ca_c": {"fedhca2": "c"},
+    "cagrad_c": {"fedhca2": "c", "cagrad": "c"},
+    "enc_alpha_init": {"fedhca2": "alpha"},
+    "dec_beta_init": {"fedhca2": "beta"},
+    "mu": {"fedprox": "mu"},
+    "lamda": {"fedamp": "lam"},
+    "sigma": {"fedamp": "sigma"},
+    "alphak": {"fedamp": "alpha"},
+}
 METHODS = {
-    "none": "local", "fedavg": "fedavg", "fedprox": "fedprox", "fedamp": "fedamp", "ditto": "ditto",
-    "manytask": "matfl", "pcgrad": "pcgrad", "cagrad": "cagrad", "fedmtl": "fedmtl", "fedhca2": "fedhca2",
-    "conflict_averse": "fedhca2", "cross_attention": "fedhca2",
-}  # fmt: skip
+    "none": "local",
+    "fedavg": "fedavg",
+    "fedprox": "fedprox",
+    "fedamp": "fedamp",
+    "ditto": "ditto",
+    "manytask": "matfl",
+    "pcgrad": "pcgrad",
+    "cagrad": "cagrad",
+    "fedmtl": "fedmtl",
+    "fedhca2": "fedhca2",
+    "conflict_averse": "fedhca2",
+    "cross_attention": "fedhca2",
+}
 ENCODERS_ALONE = ("local", "matfl")  # methods that never send decoders
 OUTPUT = "where the public script writes; here: fmtlbench run --out"
 UNMAPPED_TOP = {
@@ -53,7 +72,7 @@ UNMAPPED_MODEL = {
 
 
 def is_fmtl_bench(top: Reader, entries: list[Reader]) -> bool:
-    """Whose file it is: FedHCA² says `backbone_type`, FMTL-Bench `backbone` and `noniid`."""
+    """Return whether the file is FMTL-Bench's: it has `backbone` and `noniid`, where FedHCA²'s has `backbone_type`."""
     model = top.data.get("Model")
     if isinstance(model, dict) and "backbone_type" in model:
         return False
@@ -61,7 +80,7 @@ def is_fmtl_bench(top: Reader, entries: list[Reader]) -> bool:
 
 
 def method_of(top: Reader, given: str | None) -> tuple[str, dict[str, Any]]:
-    """(name, options) of the method: what the user asks for, else the flags, else what the hyper weights imply."""
+    """Return the method's name and options: as the user asks, else by the flags, else as the hyper weights imply."""
     encoder, decoder = (top.get(key, "text") for key in ("encoder_agg", "decoder_agg"))
     if given:
         return given, {}
@@ -88,7 +107,7 @@ def method_of(top: Reader, given: str | None) -> tuple[str, dict[str, Any]]:
 
 
 def overrides_of(top: Reader, entries: list[Reader], method: str, gpus: int) -> dict[str, Any]:
-    """Dotted configuration key → value, of all that has a counterpart."""
+    """Return the values that have a counterpart, by dotted configuration key."""
     values: dict[str, Any] = {}
     for key, (target, kind, low) in FLAGS.items():
         _put(values, target, top.get(key, kind, low=low))
@@ -115,8 +134,8 @@ def overrides_of(top: Reader, entries: list[Reader], method: str, gpus: int) -> 
             f"tr_batch is per GPU in the public code: train.batch_size is tr_batch × {gpus} "
             "(two GPUs give the papers' 8; --gpus N for another number)"
         )
-    _model(top.inner("Model"), values)
-    _hyper_weights(top, values, method)
+    _read_model(top.inner("Model"), values)
+    _read_hyper_weights(top, values, method)
     for key, by_method in METHOD_FLAGS.items():
         value = top.get(key, "a number", low=0)
         if value is not None and method in by_method:
@@ -127,7 +146,7 @@ def overrides_of(top: Reader, entries: list[Reader], method: str, gpus: int) -> 
 
 
 def network_of(top: Reader) -> dict[str, Any]:
-    """Which of FMTL-Bench's two networks: its two scripts decide, and only the one of TC has a `Mode`."""
+    """Return the override that chooses FMTL-Bench's network: its scripts decide, and only that of TC has a `Mode`."""
     mode = top.get("Mode", "text")
     if mode == "tc":
         return {"model.architecture": "tc"}
@@ -140,7 +159,7 @@ def network_of(top: Reader) -> dict[str, Any]:
     return {}
 
 
-def _model(model: Reader, values: dict[str, Any]) -> None:
+def _read_model(model: Reader, values: dict[str, Any]) -> None:
     for key in ("backbone_type", "backbone"):
         name = model.get(key, "text")
         if name in BACKBONES:
@@ -152,7 +171,7 @@ def _model(model: Reader, values: dict[str, Any]) -> None:
     model.finish()
 
 
-def _hyper_weights(top: Reader, values: dict[str, Any], method: str) -> None:
+def _read_hyper_weights(top: Reader, values: dict[str, Any], method: str) -> None:
     both = top.inner("Hypernetwork")
     groups = [top.inner("Hyperweight"), both.inner("enc_opt"), both.inner("dec_opt")]
     for group in groups:
@@ -172,6 +191,6 @@ def _put(values: dict[str, Any], target: str, value: Any) -> None:
 
 
 def _put_once(values: dict[str, Any], target: str, value: Any, entry: Reader, key: str) -> None:
-    """There is one value for all clients: another one later in the file is noted."""
+    """Put a value that all clients share; note a different one later in the file."""
     if value is not None and values.setdefault(target, value) != value:
         entry.note(key, f"{target} is one value for all; {values[target]} of an earlier entry is kept")

@@ -1,4 +1,4 @@
-"""Presets say how big: data, model, schedule, and with which options a method ran there. One YAML file each."""
+"""Presets: sizes of data and model, the schedule, and options of methods. One YAML file each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def preset_files() -> dict[str, Path]:
 
 
 def read_preset(name: str) -> tuple[dict, dict[str, str]]:
-    """(data, origins) of a preset."""
+    """Read a preset; return its data and where each value stands."""
     files = preset_files()
     if name not in files:
         raise unknown("preset", name, files)
@@ -35,9 +35,9 @@ def preset_options(name: str, section: str = "algorithms") -> dict[str, dict[str
 
 
 def default_options(method: Any, preset: str) -> dict[str, Any]:
-    """Return the options that a method has under a preset unless told: its own, and the preset's in their place.
+    """Return a method's default options under a preset: its own, replaced by those that the preset gives.
 
-    A preset that is not installed gives none, and a default that JSON cannot hold is not one a run can have.
+    A preset that is not installed gives none. A default that JSON cannot hold is left out, since no run can have it.
     """
     own = {}
     for option in dataclasses.fields(method.Params):

@@ -87,7 +87,7 @@ def test_a_name_given_from_outside_is_looked_up_too(file):
 
 def test_a_parameter_nobody_uses_any_more_is_told(file):
     both = {"scenario.clients": 4, "scenario.clients.0.count": 8}
-    with pytest.raises(UsageError, match=r"--set scenario\.clients=4: nothing is left that uses 'clients'"):
+    with pytest.raises(UsageError, match=r"--set scenario\.clients=4: nothing uses 'clients' any more"):
         resolve("local", file(), overrides=both)
 
 

@@ -1,4 +1,4 @@
-"""Clients of planted truths: who holds which tasks, whose labels, who is there; and what a probe's file may expect."""
+"""Clients of probes: who holds which tasks, whose labels, who is there; and what a probe's file may expect."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_personal_images_need_two(load):
         (", above: 0", "", ["either above or below"]),
         ("above: 0", "above: 0, clients: [somebody]", ["clients", "'somebody'", "other"]),
         ("above: 0", "above: 0, over: median", ["over", "mean, worst"]),
-        ("    - {who: [shares], above: 0}\n", "    []\n", ["expects something"]),
+        ("    - {who: [shares], above: 0}\n", "    []\n", ["at least one expectation"]),
         (
             "  question: which?\n",
             "  question: which?\n  family: {alpha: [1, 2]}\n",

@@ -47,7 +47,7 @@ def training_seconds(config: RunConfig, datasets: dict) -> float:
     spent = 0.0
     for index in range(1, 1 + MEASURED_ROUNDS):
         federation.round(index)
-        seconds = federation.timing()["seconds"]
+        seconds = federation.timing()["busy"]
         spent += seconds["load"] + seconds["step"]
     return spent / MEASURED_ROUNDS * config.federation.rounds
 

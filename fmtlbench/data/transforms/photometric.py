@@ -1,6 +1,6 @@
-"""Random brightness, contrast, saturation and hue, each in half of the images, as in the papers' code.
+"""Change brightness, contrast, saturation and hue at random, each in half of the images, as in the papers' code.
 
-Every step maps a byte to a byte, so the steps become tables and the image is passed over once.
+Every step maps a byte to a byte, so the steps become tables and one pass over the image is enough.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ import numpy as np
 
 from .kernels import HUES, distort
 
-BRIGHTNESS = 32.0  # at most so many of 255 levels
+BRIGHTNESS = 32.0  # largest change, of 255 levels
 CONTRAST = (0.5, 1.5)
 SATURATION = (0.5, 1.5)
-HUE = 18  # of 180 steps
+HUE = 18  # largest change, of 180 steps
 
 
 def photometric(image: np.ndarray, rng: np.random.Generator) -> None:
-    """Distort a byte image [H, W, 3] in place."""
+    """Change the colours of a byte image [H, W, 3] at random, in place."""
     contrast_first = rng.random() < 0.5
     before, after, saturation = (np.arange(256, dtype=np.uint8) for _ in range(3))
     hue = np.arange(HUES, dtype=np.uint8)

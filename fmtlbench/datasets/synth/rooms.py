@@ -1,4 +1,4 @@
-"""Laying out one room: shell, wall things, furniture along the walls and in the middle, light, camera.
+"""Build one room: shell, things on the walls, furniture along the walls and in the middle, light, camera.
 
 The camera stands near z = 0 and looks towards the far wall at z = -length.
 """
@@ -35,7 +35,7 @@ ROOM_KINDS = (
 
 
 class Wall:
-    """A wall as a line: `at(s)` is the point s metres along it, `low` and `high` the stretches already taken."""
+    """A wall as a line: `at(s)` is the point s metres along it, `low` and `high` list the stretches in use."""
 
     def __init__(self, start: tuple[float, float], step: tuple[float, float], length: float, yaw: float) -> None:
         self.start, self.step, self.length, self.yaw = start, step, length, yaw
@@ -46,7 +46,7 @@ class Wall:
         return (self.start[0] + s * self.step[0], y, self.start[1] + s * self.step[1])
 
     def find(self, rng: np.random.Generator, width: float, taken: list[tuple[float, float]]) -> float | None:
-        """The middle of a free stretch, or None."""
+        """Return the middle of a free stretch, or None."""
         if self.length < width + 0.1:
             return None
         for s in rng.uniform(width / 2 + 0.05, self.length - width / 2 - 0.05, 8).tolist():
@@ -56,7 +56,7 @@ class Wall:
 
 
 class Floor:
-    """The floor as rectangles already taken: (x0, x1, z0, z1)."""
+    """The floor, as the list of rectangles in use: (x0, x1, z0, z1)."""
 
     def __init__(self) -> None:
         self.taken: list[tuple[float, float, float, float]] = []
@@ -126,7 +126,7 @@ def _shell(scene: Scene, rng: np.random.Generator, width: float, length: float, 
 
 
 def _openings(scene: Scene, rng: np.random.Generator, walls: tuple[Wall, ...], floor: Floor) -> None:
-    """At most one door, then one or two windows; nothing tall will stand before them."""
+    """Add at most one door, then one or two windows, and keep tall furniture away from them."""
     if rng.random() < 0.7:
         wall, width = walls[rng.integers(3)], rng.uniform(0.85, 1.0)
         s = wall.find(rng, width, wall.low)
@@ -179,7 +179,7 @@ def _along_walls(scene: Scene, rng: np.random.Generator, walls: tuple[Wall, ...]
 def _table_group(
     scene: Scene, rng: np.random.Generator, floor: Floor, width: float, length: float, always: bool
 ) -> None:
-    """A table in the middle of the room with chairs around it."""
+    """Add a table in the middle of the room with chairs around it."""
     if not always and rng.random() > 0.45:
         return
     w, d, h = (rng.uniform(*limits) for limits in SIZES["table"])

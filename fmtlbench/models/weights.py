@@ -1,6 +1,6 @@
-"""An encoder's first weights: timm's, the package's or a file's. Read once per process, and never taken in part.
+"""Load an encoder's initial weights from timm, the package or a file: once per process, all tensors or none.
 
-No torch at import: the configuration can ask for a file's hash without it.
+Torch is not imported at the top, so that a configuration can get a file's hash without it.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from ..config import ModelConfig
     from .backbones import Encoder
 
-SHOWN = 3  # names per complaint; the exception carries all
-COUNTER = "num_batches_tracked"  # BatchNorm's, which old files lack and nothing here reads
-NORMS = "norms."  # the encoder's own after every scale, which only files of `fmtlbench pretrain` have
+SHOWN = 3  # names per problem in a message; the exception carries all
+COUNTER = "num_batches_tracked"  # of BatchNorm: old files lack it, and nothing here uses it
+NORMS = "norms."  # the encoder's own norms after every scale, which only files of `fmtlbench pretrain` have
 
 
 class WeightsError(FmtlbenchError):
@@ -49,7 +49,7 @@ class WeightsError(FmtlbenchError):
 
 @dataclass(frozen=True)
 class Weights:
-    """Named tensors, what messages call them, and what identifies them."""
+    """Named tensors, their source for messages, and what identifies them."""
 
     source: str
     tensors: dict[str, Tensor]
@@ -57,7 +57,7 @@ class Weights:
 
 
 def resolved(model: ModelConfig) -> ModelConfig:
-    """The config with the hash of its file of weights, which stands for the file in a run's identity."""
+    """Return the config with the hash of its weights file, which identifies the file in a run's hash."""
     if model.weights is not None:
         file, found = f"model.weights: {model.weights}", sha256_file(check_path(Path(model.weights)))
     elif _is_shipped(model):
@@ -72,23 +72,23 @@ def resolved(model: ModelConfig) -> ModelConfig:
 
 
 def _is_shipped(model: ModelConfig) -> bool:
-    """Whether the encoder starts from weights that come with the package; an unknown backbone is told of elsewhere."""
+    """Return whether the encoder starts from weights of the package; an unknown backbone is refused elsewhere."""
     return model.pretrained and model.backbone in BACKBONES and BACKBONES[model.backbone].shipped
 
 
 def starting_point(model: ModelConfig) -> bool | str:
-    """What `Encoder` takes as `pretrained`: a file's path, True for the backbone's own, False for none."""
+    """Return the `pretrained` argument of `Encoder`: a file's path, True for the backbone's own, False for none."""
     return model.weights or model.pretrained
 
 
 def weights_identity(model: ModelConfig) -> dict[str, str]:
-    """What the encoder starts from: the content of the weights, never their path."""
+    """Return what identifies the encoder's initial weights: their source and content, never their path."""
     start = starting_point(model)
     return _read(*_key(model.backbone, start)).identity if start else {"source": "none"}
 
 
 def describe_weights(model: ModelConfig) -> str:
-    """What the encoder of a resolved config starts from, or could, in words; nothing is read or fetched."""
+    """Return in words which weights the encoder of a resolved config starts from, or could; nothing is read."""
     content = f" (sha256 {model.weights_sha256[:8]})" if model.weights_sha256 else ""
     if model.weights:
         return f"those of {model.weights}{content}"
@@ -98,10 +98,10 @@ def describe_weights(model: ModelConfig) -> str:
 
 
 def check_weights(model: ModelConfig, size: tuple[int, int], maps: Maps) -> list[str]:
-    """Fetch the weights and try them on an encoder with these maps, before anything else is touched.
+    """Fetch the weights and load them into an encoder with these maps, to find problems before a run starts.
 
     Returns:
-        What had to be adapted, as notes for the user.
+        How the weights had to be adapted, as notes for the user.
     """
     from .backbones import Encoder
 
@@ -112,7 +112,7 @@ def check_weights(model: ModelConfig, size: tuple[int, int], maps: Maps) -> list
 
 
 def load_pretrained(encoder: Encoder, backbone: str, pretrained: bool | str, options: dict[str, Any]) -> None:
-    """Fill an encoder: every parameter and every running statistic of its body, and its norms if the weights have them.
+    """Load all parameters and running statistics of an encoder's body, and those of its norms if the weights have them.
 
     Args:
         encoder: whose body timm made with features_only=True and `options`.
@@ -134,7 +134,7 @@ def load_pretrained(encoder: Encoder, backbone: str, pretrained: bool | str, opt
 
 
 def _key(backbone: str, pretrained: bool | str) -> tuple:
-    """What the cache goes by; a file that was replaced is another one."""
+    """Return the cache key of the weights; it changes when the file is replaced."""
     spec = BACKBONES[backbone]
     if pretrained is True and not spec.shipped:
         return "timm", spec.timm
@@ -144,7 +144,7 @@ def _key(backbone: str, pretrained: bool | str) -> tuple:
     return kind, what, stat.st_size, stat.st_mtime_ns
 
 
-@lru_cache(maxsize=1)  # a run has one encoder, however many clients
+@lru_cache(maxsize=1)  # all clients of a run use the same weights
 def _read(kind: str, what: str, *_stamp: int) -> Weights:
     if kind == "timm":
         return _from_timm(what)
@@ -178,15 +178,15 @@ def _hashable(value: Any) -> Any:
 
 @lru_cache(maxsize=4)  # one per image size
 def _fit(key: tuple, name: str, options: tuple[tuple[str, Any], ...], widths: tuple[int, ...]) -> _Fit:
-    """Bring the weights into the encoder's names and shapes, or say all that is wrong with them.
+    """Return the weights in the encoder's names and shapes, or raise WeightsError with all that does not fit.
 
-    `widths` are those of the encoder's norms: weights that know of none leave them as they are.
+    `widths` are those of the encoder's norms, which weights without norms leave unchanged.
     """
     import timm
     import torch
 
     weights = _read(*key)
-    with torch.device("meta"):  # shapes and names are all that is asked of these two
+    with torch.device("meta"):  # only names and shapes of these two are needed
         encoder = timm.create_model(name, features_only=True, **dict(options)).state_dict()
         whole = timm.create_model(name, **{k: v for k, v in options if k != "out_indices"})
         if any(tensor.startswith(NORMS) for tensor in weights.tensors):
@@ -205,12 +205,12 @@ def _fit(key: tuple, name: str, options: tuple[tuple[str, Any], ...], widths: tu
 
 
 def _converted(convert, tensors: dict[str, Tensor], whole: nn.Module) -> tuple[dict[str, Tensor], tuple[str, ...]]:
-    """Timm's own conversion of other people's names; it also resizes tables of relative positions to the window."""
+    """Convert names with timm's own function, which also resizes tables of relative positions to the window."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of timm's interpolation, about torch's future
+            warnings.simplefilter("ignore")  # timm's interpolation warns about future versions of torch
             out = convert(dict(tensors), whole)
-    except Exception:  # of another architecture: the names as they came say more
+    except Exception:  # weights of another architecture: the original names give the better message
         return tensors, ()
     resized = [n for n in out if n in tensors and n.endswith("bias_table") and out[n].shape != tensors[n].shape]
     note = f"{len(resized)} tables of relative positions were resized to the encoder's windows"
@@ -218,7 +218,7 @@ def _converted(convert, tensors: dict[str, Tensor], whole: nn.Module) -> tuple[d
 
 
 def _match(tensors: dict[str, Tensor], encoder: dict[str, Tensor], whole: dict[str, Tensor]) -> tuple:
-    """(fit, missing, unexpected, shapes); in an encoder's names `layers_0` stands for the classifier's `layers.0`."""
+    """Return (fit, missing, unexpected, shapes); an encoder's `layers_0` is the classifier's `layers.0`."""
     given = {_plain(name): name for name in tensors}
     fit, missing, shapes = {}, [], {}
     for name, expected in encoder.items():
@@ -254,8 +254,10 @@ def _misfit(weights: Weights, name: str, missing: list, unexpected: list, shapes
     return WeightsError(
         f"weights {weights.source} do not fit the encoder {name}: {'; '.join(said)}. "
         "All of an encoder's tensors or none: check model.backbone",
-        missing, unexpected, shapes,
-    )  # fmt: skip
+        missing,
+        unexpected,
+        shapes,
+    )
 
 
 def _some(names: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""A file of weights → named tensors. Nothing in the file is ever run."""
+"""Read a file of weights into named tensors. No code in the file is ever run."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 SUFFIXES = (".safetensors", ".pth", ".pt", ".bin")
-# A training script's file: the weights lie under one of these, beside optimiser and epoch.
+# In a training script's file the weights are under one of these names, beside optimiser and epoch.
 WRAPPERS = ("model", "state_dict", "model_state_dict", "module", "net")
-# What wrapping modules put before every name.
+# Prefixes that wrapping modules add to every name.
 PREFIXES = ("module.", "_orig_mod.", "model.", "backbone.", "encoder.", "body.")
 
 
 def check_path(path: Path) -> Path:
-    """Whether `path` can be a file of weights at all, by its name and existence."""
+    """Return `path` if it exists and has a suffix of weights files; refuse it otherwise."""
     if not path.is_file():
         raise UsageError(f"model.weights: no such file: {path}")
     if path.suffix.lower() not in SUFFIXES:
@@ -30,14 +30,14 @@ def check_path(path: Path) -> Path:
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """The named tensors of a .safetensors file, or of a state dict that torch saved."""
+    """Read the named tensors of a .safetensors file, or of a state dict that torch saved."""
     _sniff(check_path(path))
     content = _safetensors(path) if path.suffix.lower() == ".safetensors" else _pickle(path)
     return _unwrap(content, path)
 
 
 def _sniff(path: Path) -> None:
-    """What downloads leave behind instead of weights."""
+    """Refuse a file that is empty, a web page or a Git LFS pointer, as failed downloads leave behind."""
     try:
         with path.open("rb") as file:
             start = file.read(256).lstrip()
@@ -68,7 +68,7 @@ def _pickle(path: Path) -> Any:
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about pickle's version, before the refusal
+            warnings.simplefilter("ignore")  # torch warns about pickle's version before it refuses
             return torch.load(path, map_location="cpu", weights_only=True)
     except UnpicklingError as error:
         foreign = re.search(r"GLOBAL ([\w.]+)", str(error))
@@ -77,7 +77,7 @@ def _pickle(path: Path) -> Any:
             f"model.weights: {path} {held} besides tensors, and loading that could run code; "
             "expected a state dict alone, best as .safetensors"
         ) from None
-    except Exception as error:  # cut short or another format: torch has many ways to say so
+    except Exception as error:  # torch raises many kinds of errors for a truncated file or another format
         raise _unreadable(path, error) from None
 
 

@@ -1,6 +1,6 @@
-"""Which meter scores a task: the metric's own defaults, what the dataset says of it, and the options of the config.
+"""Choose the meter of a task, with options from the metric's defaults, the dataset and the config.
 
-No torch here: a config's options are checked when it is resolved.
+Does not import torch, because options are checked when a config is resolved.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KEY = "evaluation.metric_options"
 
 
 def make_meter(spec: TaskSpec, info: DatasetInfo, size: tuple[int, int]) -> Metric:
-    """Return the task's primary metric, set up for a dataset and an image size; what goes wrong names the metric."""
+    """Return the task's primary metric, set up for a dataset and an image size; errors name the metric."""
     try:
         return METRICS[spec.metric].set_up(spec, info, size, spec.metric_options)
     except MetricError:
@@ -36,12 +36,12 @@ def make_meter(spec: TaskSpec, info: DatasetInfo, size: tuple[int, int]) -> Metr
 
 
 def fits_task(metric: type[Metric], task: TaskSpec) -> bool:
-    """Return whether a metric can score a task: it says so, or the task does."""
+    """Return whether a metric can score a task: the metric lists the task, or the task names the metric."""
     return task.name in metric.tasks or task.metric == metric.name
 
 
 def typed_options(name: str, given: Mapping[str, Any], origins: Mapping[str, str], path: str = "") -> dict[str, Any]:
-    """Options somebody wrote for the metric `name`, with the types it declares; others than its own are refused."""
+    """Return the given options of the metric `name`, cast to the types it declares; refuse unknown ones."""
     metric = METRICS[name]
     offered = _declared(metric)
     for key, value in given.items():
@@ -56,10 +56,10 @@ def typed_options(name: str, given: Mapping[str, Any], origins: Mapping[str, str
 
 
 def _declared(metric: type[Metric]) -> dict[str, Any]:
-    """The keyword arguments of a metric that a config may give, with their types."""
+    """Return the keyword arguments of a metric that a config may set, with their types."""
     try:
         hints = typing.get_type_hints(metric.__init__)
-    except NameError:  # somebody's annotation that only a type checker can read
+    except NameError:  # an annotation that only a type checker can resolve
         hints = {}
     named = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     parameters = [p.name for p in inspect.signature(metric).parameters.values() if p.kind in named]
@@ -67,7 +67,7 @@ def _declared(metric: type[Metric]) -> dict[str, Any]:
 
 
 def check_metric_options(config: RunConfig, origins: Mapping[str, str]) -> dict[str, dict[str, Any]] | None:
-    """The config's options by metric, typed; a run would refuse the others only after its first training."""
+    """Return the config's metric options, cast to their types; refuse wrong ones before a run has trained."""
     given = config.evaluation.metric_options
     if given is None:
         return None
@@ -100,6 +100,6 @@ def _try(config: RunConfig, name: str, options: dict[str, Any], path: str, origi
 
 
 def _by_flag(path: str, options: Mapping[str, Any], origins: Mapping[str, str]) -> str | None:
-    """The flag that gave one of the options, if one did: what a preset says of a metric may lie idle."""
+    """Return the --set flag that gave one of the options, or None: options of a preset may stay unused."""
     written = [locate(f"{path}.{key}", origins) for key in options]
     return next((where for where in written if where.startswith("--set")), None)

@@ -30,9 +30,8 @@ class ArchiveDataset(Dataset):
 
     lists: ClassVar[Mapping[str, str]]
     files: ClassVar[Mapping[str, Files]]
-    needs: ClassVar[
-        Mapping[str, tuple[str, ...]]
-    ] = {}  # kinds of files a task is read from, if not one of its own name
+    # Kinds of files a task is read from, if not one of its own name.
+    needs: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     extra_files: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # single files that a task needs
     folder: Path
 

@@ -67,10 +67,8 @@ class FolderDataset(Dataset):
         super().__init__(folder, split, *arguments, **options)
 
     def __reduce__(self) -> tuple:
-        return _open_again, (
-            str(self.file),
-            *self._asked,
-        )  # the class was made at run time, so it cannot be pickled by name
+        # The class was made at run time, so it cannot be pickled by name.
+        return _open_again, (str(self.file), *self._asked)
 
     def list_images(self) -> list[str]:
         return read_ids(Path(self.origin_of_list()))

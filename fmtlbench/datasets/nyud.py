@@ -131,7 +131,7 @@ class NyudDataset(Nyud):
         return decode_normals(read_colour(self.path(index, "normals"), shape))
 
     def read_edge(self, index: int, shape: Shape) -> np.ndarray:
-        """Read the boundaries as drawn; scoring applies label-change detection to them again, as in published scores."""
+        """Read the boundaries as drawn; published scores apply label-change detection to them again."""
         path = self.path(index, "edge")
         edges = read_grey(path, shape)
         wrong = (edges != 0) & (edges != 255)

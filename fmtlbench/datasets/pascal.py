@@ -73,10 +73,7 @@ class PascalDataset(ArchiveDataset):
         return (read_grey(self.path(index, "sal"), shape) > 127).astype(np.uint8)
 
     def read_edge(self, index: int, shape: Shape) -> np.ndarray:
-        from ._edges import (
-            scoring_edges,
-            training_edges,
-        )  # imported late: compiled code, which a description does not need
+        from ._edges import scoring_edges, training_edges  # compiled code, which a description does not need
 
         draw = scoring_edges if self.purpose == "scoring" else training_edges
         return draw(self._segments(index, shape))

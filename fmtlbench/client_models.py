@@ -67,13 +67,13 @@ def _reset(module: nn.Module, seed: int, init: str) -> None:
     torch.manual_seed(seed)
     for layer in module.modules():
         if isinstance(layer, (nn.Linear, nn.Conv2d, nn.ConvTranspose2d)) and init == "lecun":
-            nn.init.normal_(layer.weight, std=_inputs(layer) ** -0.5)
+            nn.init.normal_(layer.weight, std=_count_inputs(layer) ** -0.5)
             if layer.bias is not None:
                 nn.init.zeros_(layer.bias)
         elif hasattr(layer, "reset_parameters"):
             layer.reset_parameters()
 
 
-def _inputs(layer: nn.Module) -> int:
+def _count_inputs(layer: nn.Module) -> int:
     """Return how many values each output is a sum of; the transposed convolutions here do not overlap."""
     return layer.in_channels if isinstance(layer, nn.ConvTranspose2d) else layer.weight[0].numel()

@@ -43,7 +43,7 @@ def fits_task(metric: type[Metric], task: TaskSpec) -> bool:
 def typed_options(name: str, given: Mapping[str, Any], origins: Mapping[str, str], path: str = "") -> dict[str, Any]:
     """Return the given options of the metric `name`, cast to the types it declares; refuse unknown ones."""
     metric = METRICS[name]
-    offered = _declared(metric)
+    offered = _list_options(metric)
     for key, value in given.items():
         reason = metric.decided.get(key) or metric.decided.get(f"{key}={value}")
         if reason:
@@ -55,7 +55,7 @@ def typed_options(name: str, given: Mapping[str, Any], origins: Mapping[str, str
     return {key: getattr(typed, key) for key in given}
 
 
-def _declared(metric: type[Metric]) -> dict[str, Any]:
+def _list_options(metric: type[Metric]) -> dict[str, Any]:
     """Return the keyword arguments of a metric that a config may set, with their types."""
     try:
         hints = typing.get_type_hints(metric.__init__)
@@ -81,11 +81,11 @@ def check_metric_options(config: RunConfig, origins: Mapping[str, str]) -> dict[
         for key, value in typed[name].items():  # one by one, so that the message can say where it was written
             _try(config, name, {key: value}, f"{path}.{key}", origins)
         _try(config, name, typed[name], path, origins)
-        if name not in used.values() and _by_flag(path, options, origins):
+        if name not in used.values() and _find_flag(path, options, origins):
             tasks = [task for task in used if fits_task(METRICS[name], TASKS[task])]
             now = ", ".join(f"{task} is scored with {used[task]}" for task in tasks)
             wanted = " ".join(f"--set evaluation.metrics.{task}={name}" for task in tasks)
-            raise RefusedError(f"{_by_flag(path, options, origins)}: {path}: would do nothing: {now}; add {wanted}")
+            raise RefusedError(f"{_find_flag(path, options, origins)}: {path}: would do nothing: {now}; add {wanted}")
     return typed
 
 
@@ -99,7 +99,7 @@ def _try(config: RunConfig, name: str, options: dict[str, Any], path: str, origi
                 raise UsageError(f"{locate(path, origins) or config.preset}: {path}: {error}") from None
 
 
-def _by_flag(path: str, options: Mapping[str, Any], origins: Mapping[str, str]) -> str | None:
+def _find_flag(path: str, options: Mapping[str, Any], origins: Mapping[str, str]) -> str | None:
     """Return the --set flag that gave one of the options, or None: options of a preset may stay unused."""
     written = [locate(f"{path}.{key}", origins) for key in options]
     return next((where for where in written if where.startswith("--set")), None)

@@ -183,7 +183,7 @@ def pretrain(plan: Plan, folder: Path, progress: Listener | None = None) -> dict
         scenes = open_scenes(plan, progress)
         track = new_track(plan, scenes)
         not_reached = _train(plan, track, scenes, work, progress)
-        entry = _entry(plan, scenes, track, not_reached)
+        entry = _make_entry(plan, scenes, track, not_reached)
     entry |= _write(track.model.encoder, folder / f"{plan.backbone}.safetensors")
     write_json(folder / MANIFEST, dict(sorted({**read_manifest(folder), plan.backbone: entry}.items())))
     shutil.rmtree(work, ignore_errors=True)
@@ -298,7 +298,7 @@ def area_under_roc(scores: np.ndarray, positive: np.ndarray) -> float:
     return float(above / (count * (len(positive) - count)))
 
 
-def _entry(plan: Plan, scenes: list[Scenes], track: Track, not_reached: list[str]) -> dict[str, Any]:
+def _make_entry(plan: Plan, scenes: list[Scenes], track: Track, not_reached: list[str]) -> dict[str, Any]:
     train = plan.train
     return {
         "command": plan.command,

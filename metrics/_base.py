@@ -183,10 +183,10 @@ def require(*checks: tuple[torch.Tensor, str, torch.Tensor, str]) -> None:
 
     for fine, (_, name, tensor, expected) in zip(torch.stack([check[0] for check in checks]).tolist(), checks):
         if not fine:
-            raise MetricError(f"{name}: {_contents(tensor)}, expected {expected}")
+            raise MetricError(f"{name}: {_describe_values(tensor)}, expected {expected}")
 
 
-def _contents(tensor: torch.Tensor) -> str:
+def _describe_values(tensor: torch.Tensor) -> str:
     if not tensor.is_floating_point():
         return f"values from {tensor.min().item()} to {tensor.max().item()}"
     bad = (~tensor.isfinite()).sum().item()

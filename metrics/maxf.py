@@ -74,7 +74,7 @@ class MaxF(Metric):
         scores = prediction if self.options["scores"] == "probability" else prediction.float().sigmoid()
         # on a CPU image by image, so that data stay in its cache; on a GPU all at once
         part = len(target) if target.is_cuda else 1
-        counts = torch.cat([_histogram(p, t, fine) for p, t in zip(scores.split(part), target.split(part))])
+        counts = torch.cat([_count_pixels(p, t, fine) for p, t in zip(scores.split(part), target.split(part))])
         known = whole(target) & (counts[:, 2:IGNORE].sum() == 0)
         require(
             (within(prediction, 0, 1), "maxF prediction", prediction, "probabilities in [0, 1]"),
@@ -121,7 +121,7 @@ def levels(thresholds: int) -> int | None:
     return None
 
 
-def _histogram(prediction: torch.Tensor, target: torch.Tensor, fine: int) -> torch.Tensor:
+def _count_pixels(prediction: torch.Tensor, target: torch.Tensor, fine: int) -> torch.Tensor:
     """Count pixels by (image, label, level), [B, 256, fine + 1]; ignored and invalid labels have their own rows."""
     import torch
 

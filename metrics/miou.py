@@ -71,12 +71,12 @@ class MeanIoU(Metric):
         """Return the IoU in percent per class; NaN for a class in neither prediction nor label."""
         if not self._sums:
             return [math.nan] * self.num_classes
-        hit, union = _hit_union(self._sums["confusion"].cpu())
+        hit, union = _count_hit_union(self._sums["confusion"].cpu())
         return (100 * hit / union).tolist()
 
     def _score(self, sums: dict[str, torch.Tensor]) -> tuple[float, dict[str, float]]:
         confusion = sums["confusion"]
-        hit, union = _hit_union(confusion)
+        hit, union = _count_hit_union(confusion)
         total = confusion.sum().item()
         if not total:
             return math.nan, {}
@@ -85,6 +85,6 @@ class MeanIoU(Metric):
         return 100 * mean.item(), {"pixelAcc": 100 * hit.sum().item() / total}
 
 
-def _hit_union(confusion: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _count_hit_union(confusion: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     hit = confusion.diag().double()
     return hit, confusion.sum(0) + confusion.sum(1) - hit

@@ -42,10 +42,10 @@ def train_batches(
         amounts: strengths of the random transforms of real images.
     """
     order = view.indices[rng.permutation(len(view))]
-    parts = _parts(order[: batch_count(len(view), size) * size], size)
+    parts = _split_into_batches(order[: batch_count(len(view), size) * size], size)
     if not view.dataset.stacked:
         seed = int(rng.integers(2**63))
-        loaded = _real_batches(view, parts, tasks, augment, seed, device, workers, amounts)
+        loaded = _load_real_batches(view, parts, tasks, augment, seed, device, workers, amounts)
         yield from (relabelled(view, batch) for batch in loaded)
         return
     for indices in parts:
@@ -59,9 +59,9 @@ def test_batches(
     view: View, tasks: tuple[str, ...], size: int, device: torch.device, workers: int = 0
 ) -> Iterator[dict[str, Tensor]]:
     """Yield batches with every image once, in order; real images are padded or stretched to the dataset's size."""
-    parts = _parts(view.indices, size)
+    parts = _split_into_batches(view.indices, size)
     if not view.dataset.stacked:
-        yield from (relabelled(view, b) for b in _real_batches(view, parts, tasks, (), None, device, workers))
+        yield from (relabelled(view, b) for b in _load_real_batches(view, parts, tasks, (), None, device, workers))
         return
     for indices in parts:
         yield relabelled(view, to_tensors(view.dataset.batch(indices, keys=("image", *tasks)), device))
@@ -86,7 +86,7 @@ def flip(arrays: dict[str, np.ndarray], which: np.ndarray) -> None:
         value[which] = mirrored
 
 
-def _real_batches(
+def _load_real_batches(
     view: View,
     parts: list[np.ndarray],
     tasks: tuple[str, ...],
@@ -101,5 +101,5 @@ def _real_batches(
     return load(RealBatches(view.dataset, parts, ("image", *tasks), augment, seed, amounts), device, workers)
 
 
-def _parts(indices: np.ndarray, size: int) -> list[np.ndarray]:
+def _split_into_batches(indices: np.ndarray, size: int) -> list[np.ndarray]:
     return [indices[start : start + size] for start in range(0, len(indices), size)]

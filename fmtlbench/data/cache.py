@@ -74,7 +74,7 @@ class CachedDataset:
         for key in _keys(source):
             made_of = source.provenance(key)
             try:
-                self._parts[key] = [_open(folder, made_of, part) for part in range(_part_count(source))]
+                self._parts[key] = [_open_part(folder, made_of, part) for part in range(_part_count(source))]
             except FileNotFoundError:
                 continue
             except BrokenCacheError as error:
@@ -126,7 +126,7 @@ def _build(dataset: Any, folder: Path, progress: Progress) -> None:
     parts = [(part, key) for part in range(_part_count(dataset)) for key in origins]
     total, missing, done = len(dataset) * len(origins), [], 0
     for part, key in parts:
-        problem = _problem(folder, origins[key], part)
+        problem = _find_problem(folder, origins[key], part)
         if problem is None:
             done += len(_numbers(dataset, part))
             progress(done, total)
@@ -137,17 +137,17 @@ def _build(dataset: Any, folder: Path, progress: Progress) -> None:
     random.Random().shuffle(missing)  # two builds at once mostly work on different parts
     for part, key in missing:
         numbers = _numbers(dataset, part)
-        if _problem(folder, origins[key], part) is not None:  # another process may have written it meanwhile
+        if _find_problem(folder, origins[key], part) is not None:  # another process may have written it meanwhile
             samples = (dataset.sample(index, (key,)) for index in numbers)
-            write_part(_path(folder, origins[key], part), *_about(origins[key], part), samples)
+            write_part(_path(folder, origins[key], part), *_describe_part(origins[key], part), samples)
         done += len(numbers)
         progress(done, total)
 
 
-def _problem(folder: Path, made_of: Any, part: int) -> str | None:
+def _find_problem(folder: Path, made_of: Any, part: int) -> str | None:
     """Return None if the part is complete and undamaged, "" if it does not exist, else what is wrong with it."""
     try:
-        _open(folder, made_of, part).verify()
+        _open_part(folder, made_of, part).verify()
     except FileNotFoundError:
         return ""
     except BrokenCacheError as error:
@@ -155,15 +155,15 @@ def _problem(folder: Path, made_of: Any, part: int) -> str | None:
     return None
 
 
-def _open(folder: Path, made_of: Any, part: int) -> Part:
-    return Part(_path(folder, made_of, part), *_about(made_of, part))
+def _open_part(folder: Path, made_of: Any, part: int) -> Part:
+    return Part(_path(folder, made_of, part), *_describe_part(made_of, part))
 
 
 def _path(folder: Path, made_of: Any, part: int) -> Path:
     return folder / f"{made_of.name}-{part:05d}.bin"
 
 
-def _about(made_of: Any, part: int) -> tuple[dict[str, Any], list[Any]]:
+def _describe_part(made_of: Any, part: int) -> tuple[dict[str, Any], list[Any]]:
     """Return the description that a valid part must carry, and the description of each of its samples."""
     about = {"format": FORMAT, "made_of": made_of.common, "part": part}
     return about, made_of.images[part * SAMPLES : (part + 1) * SAMPLES]

@@ -63,11 +63,11 @@ class Part:
     def read(self, place: int, key: str) -> np.ndarray:
         """Return an array of the part's sample number `place`, read-only unless it was stored as codes."""
         stored = self._samples[place][key]
-        array = self._stored(stored)
+        array = self._read_stored(stored)
         if "table" in stored:
             from .cache_codes import decoded
 
-            return decoded(array, self._stored(stored["table"]))
+            return decoded(array, self._read_stored(stored["table"]))
         return array
 
     def verify(self) -> None:
@@ -75,7 +75,7 @@ class Part:
         if hashlib.sha256(self._bytes[: self._end]).hexdigest() != self._sha256:
             raise BrokenCacheError(f"{self.path}: the arrays are damaged")
 
-    def _stored(self, stored: dict[str, Any]) -> np.ndarray:
+    def _read_stored(self, stored: dict[str, Any]) -> np.ndarray:
         try:
             start, dtype, shape = stored["at"], np.dtype(stored["dtype"]), tuple(stored["shape"])
             size = dtype.itemsize * int(np.prod(shape))

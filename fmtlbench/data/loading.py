@@ -51,14 +51,14 @@ class RealBatches(Dataset):
 
     def __getitem__(self, number: int) -> Batch | FmtlbenchError:
         try:
-            return self._stacked(self.parts[number])
+            return self._stack(self.parts[number])
         except FmtlbenchError as error:
             return error  # raising it here would show the user a worker's stack trace
 
-    def _stacked(self, indices: np.ndarray) -> Batch:
+    def _stack(self, indices: np.ndarray) -> Batch:
         batch: dict[str, np.ndarray] = {}
         for place, index in enumerate(indices):
-            sample = self._transformed(int(index))
+            sample = self._transform(int(index))
             # Copied at once, while its arrays are still in the processor's cache.
             for key in self.keys:
                 value = sample[key][None]
@@ -67,7 +67,7 @@ class RealBatches(Dataset):
                 fill(batch[key][place : place + 1], key, value)
         return {key: torch.from_numpy(value) for key, value in batch.items()}
 
-    def _transformed(self, index: int) -> dict[str, np.ndarray]:
+    def _transform(self, index: int) -> dict[str, np.ndarray]:
         sample = self.dataset.sample(index, self.keys)
         try:
             size, resize = self.dataset.size, self.dataset.resize
@@ -88,7 +88,7 @@ def load(batches: RealBatches, device: torch.device, workers: int) -> Iterator[B
         batches,
         batch_size=None,
         num_workers=min(workers, len(batches)),
-        collate_fn=_as_it_is,
+        collate_fn=_return_unchanged,
         pin_memory=pinned,
         generator=torch.Generator(),  # it draws one number per epoch, which must not come from the training's stream
     )
@@ -118,5 +118,5 @@ def _next(prepared: Iterator[Any]) -> Batch | FmtlbenchError | None:
         )
 
 
-def _as_it_is(batch: Any) -> Any:
+def _return_unchanged(batch: Any) -> Any:
     return batch

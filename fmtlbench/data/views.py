@@ -51,7 +51,7 @@ def client_data(config: RunConfig, datasets: Mapping[tuple[str, str], Reader]) -
         members = [spec.index for spec in specs if (spec.dataset, spec.pool) == (domain, pool)]
         shares |= zip(members, shares_of(config, domain, pool, datasets[domain, "train"], len(members)))
     ordered = sorted(specs, key=lambda spec: spec.index)
-    return [_views(config, spec, shares[spec.index], datasets) for spec in ordered]
+    return [_make_views(config, spec, shares[spec.index], datasets) for spec in ordered]
 
 
 def shares_of(config: RunConfig, domain: str, pool: str | None, dataset: Reader, clients: int) -> list[np.ndarray]:
@@ -69,21 +69,21 @@ def held_out(config: RunConfig, images: int) -> int:
     return max(1, round(config.data.personal_fraction * images))
 
 
-def _views(config: RunConfig, spec: ClientSpec, share: np.ndarray, datasets: dict) -> ClientData:
+def _make_views(config: RunConfig, spec: ClientSpec, share: np.ndarray, datasets: dict) -> ClientData:
     train, test = datasets[spec.dataset, "train"], datasets[spec.dataset, "test"]
-    share = share[np.isin(share, _eligible(train, spec))]
+    share = share[np.isin(share, _list_eligible(train, spec))]
     if spec.images is not None:
         chosen = stream(config.seed, "images", spec.id).permutation(len(share))[: spec.images]
         share = np.sort(share[chosen])
     # Participating clients are not tested on the "unseen" split, and unseen clients on no other.
     splits = [split for split in config.scenario.evaluation if (split == "unseen") == spec.unseen]
-    tests = {split: View(test, _eligible(test, spec), spec.relabel) for split in splits if split != "personal"}
+    tests = {split: View(test, _list_eligible(test, spec), spec.relabel) for split in splits if split != "personal"}
     for view in tests.values():
         if not len(view):
-            raise UsageError(f"client {spec.id!r}: no test image of {spec.dataset} is usable for {_tasks(spec)}")
+            raise UsageError(f"client {spec.id!r}: no test image of {spec.dataset} is usable for {_join_tasks(spec)}")
     if len(share) < config.scenario.least_images:
         raise UsageError(
-            f"client {spec.id!r} has {len(share)} images usable for {_tasks(spec)}, "
+            f"client {spec.id!r} has {len(share)} images usable for {_join_tasks(spec)}, "
             f"needs {config.scenario.least_images}; "
             f"set more images or fewer clients of {spec.dataset}"
         )
@@ -95,27 +95,27 @@ def _views(config: RunConfig, spec: ClientSpec, share: np.ndarray, datasets: dic
     return ClientData(View(train, share, spec.relabel), tests)
 
 
-def _eligible(dataset: Reader, spec: ClientSpec) -> np.ndarray:
+def _list_eligible(dataset: Reader, spec: ClientSpec) -> np.ndarray:
     """Return the images a client with exactly these tasks can use."""
     chosen = dataset.eligible(spec.tasks)
     return np.arange(len(dataset)) if chosen is None else np.sort(chosen)
 
 
-def _tasks(spec: ClientSpec) -> str:
+def _join_tasks(spec: ClientSpec) -> str:
     return " + ".join(spec.tasks)
 
 
 def parties(config: RunConfig, data: list[ClientData]) -> list[Party]:
     """Return the participating clients, as the server sees them."""
-    return _parties(config, config.scenario.parties(), data)
+    return _make_parties(config, config.scenario.parties(), data)
 
 
 def newcomers(config: RunConfig, data: list[ClientData]) -> list[Party]:
     """Return the unseen clients, which the server sees only after the last round."""
-    return _parties(config, config.scenario.unseen(), data)
+    return _make_parties(config, config.scenario.unseen(), data)
 
 
-def _parties(config: RunConfig, specs: Sequence[ClientSpec], data: list[ClientData]) -> list[Party]:
+def _make_parties(config: RunConfig, specs: Sequence[ClientSpec], data: list[ClientData]) -> list[Party]:
     whole = config.federation.exchange == "models"
     merged = whole or network_of(config.model).one_decoder
     # Whole models are merged position by position, so clients with equal tasks must list them in the same order.

@@ -42,7 +42,7 @@ class ArchiveDataset(Dataset):
         self._places = {kind: self._find(kind) for kind in self._kinds}
         self._known_sizes: dict[str, list[int]] = {}
         if self.missing and self.complete:
-            raise FmtlbenchError(self._missing_message())
+            raise FmtlbenchError(self._describe_missing())
 
     def list_images(self) -> list[str]:
         self._check_structure()
@@ -140,7 +140,7 @@ class ArchiveDataset(Dataset):
     def _find(self, kind: str) -> list[int]:
         """Return for every image the number of the folder that has its file; each folder is listed once."""
         folders, suffix = self.files[kind]
-        listed = [_names(self.folder / folder) for folder in folders]
+        listed = [_list_names(self.folder / folder) for folder in folders]
         places = []
         for name in (f"{image}{suffix}" for image in self.ids):
             place = next((n for n, names in enumerate(listed) if name in names), None)
@@ -150,7 +150,7 @@ class ArchiveDataset(Dataset):
             places.append(place)
         return places
 
-    def _missing_message(self) -> str:
+    def _describe_missing(self) -> str:
         count = len(self.missing)
         some = ", ".join(str(path.relative_to(self.folder)) for path in self.missing[:NAMED])
         more = f" and {count - NAMED} more" if count > NAMED else ""
@@ -160,7 +160,7 @@ class ArchiveDataset(Dataset):
         )
 
 
-def _names(folder: Path) -> set[str]:
+def _list_names(folder: Path) -> set[str]:
     try:
         with os.scandir(folder) as entries:
             return {entry.name for entry in entries}

@@ -40,7 +40,7 @@ def read_ids(path: Path) -> list[str]:
     except UnicodeDecodeError:
         raise DamagedFileError(path, "not a UTF-8 text file, expected one image id per line") from None
     except OSError as error:
-        raise DamagedFileError(path, _reason(error)) from None
+        raise DamagedFileError(path, _describe_error(error)) from None
     lines: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), 1):
         word = line.strip()
@@ -58,13 +58,13 @@ def read_ids(path: Path) -> list[str]:
 
 def image_shape(path: Path) -> Shape:
     """Return a picture's height and width, reading its header alone."""
-    with _picture(path, path) as picture:
+    with _open_picture(path, path) as picture:
         return picture.height, picture.width
 
 
 def read_image(path: Path) -> np.ndarray:
     """Read a picture as [H, W, 3] uint8; a grey one gets three equal channels."""
-    return _pixels(path, ("RGB", "L"), convert="RGB")
+    return _read_pixels(path, ("RGB", "L"), convert="RGB")
 
 
 def read_classes(path: Path, shape: Shape | None, highest: int, ignore: bool) -> np.ndarray:
@@ -72,26 +72,26 @@ def read_classes(path: Path, shape: Shape | None, highest: int, ignore: bool) ->
 
     Without a `shape` any size is accepted.
     """
-    labels = fitting(path, _pixels(path, ("L", "P")), shape)
+    labels = fitting(path, _read_pixels(path, ("L", "P")), shape)
     wrong = labels > highest
     if ignore:
         wrong &= labels != 255
     if wrong.any():
         also = " or 255 (ignore)" if ignore else ""
         raise DamagedFileError(
-            path, f"class {labels[wrong][0]} in {_pixel_count(wrong)}, expected 0 to {highest}{also}"
+            path, f"class {labels[wrong][0]} in {_say_pixel_count(wrong)}, expected 0 to {highest}{also}"
         )
     return labels
 
 
 def read_grey(path: Path, shape: Shape | None) -> np.ndarray:
     """Read a grey or black-and-white PNG as [H, W] uint8."""
-    return fitting(path, _pixels(path, ("L", "1"), convert="L"), shape)
+    return fitting(path, _read_pixels(path, ("L", "1"), convert="L"), shape)
 
 
 def read_colour(path: Path, shape: Shape | None) -> np.ndarray:
     """Read a colour PNG as [H, W, 3] uint8, refusing other modes, because its values are codes and not colours."""
-    return fitting(path, _pixels(path, ("RGB",)), shape)
+    return fitting(path, _read_pixels(path, ("RGB",)), shape)
 
 
 def read_floats(path: Path, channels: int | None = None) -> np.ndarray:
@@ -102,7 +102,9 @@ def read_floats(path: Path, channels: int | None = None) -> np.ndarray:
     array = array.astype(np.float32)
     wrong = ~np.isfinite(array)
     if wrong.any():
-        raise DamagedFileError(path, f"NaN or infinity in {_pixel_count(wrong if channels is None else wrong.any(-1))}")
+        raise DamagedFileError(
+            path, f"NaN or infinity in {_say_pixel_count(wrong if channels is None else wrong.any(-1))}"
+        )
     return array
 
 
@@ -111,7 +113,7 @@ def read_npy(path: Path, channels: int | None = None) -> np.ndarray:
     try:
         array = np.load(path, allow_pickle=False)
     except Exception as error:  # a damaged header can raise nearly anything
-        raise DamagedFileError(path, f"cannot be read as .npy: {_reason(error)}") from None
+        raise DamagedFileError(path, f"cannot be read as .npy: {_describe_error(error)}") from None
     if not isinstance(array, np.ndarray):
         array.close()
         raise DamagedFileError(path, "an .npz archive, expected one .npy array")
@@ -133,7 +135,7 @@ def read_mat(path: Path, variable: str) -> np.ndarray:
     except DamagedFileError:
         raise
     except Exception as error:  # a damaged file can raise nearly anything
-        raise DamagedFileError(path, f"cannot be read as a MATLAB file: {_reason(error)}") from None
+        raise DamagedFileError(path, f"cannot be read as a MATLAB file: {_describe_error(error)}") from None
     return content[variable]
 
 
@@ -143,14 +145,14 @@ def read_array(path: Path) -> np.ndarray:
         try:
             return np.load(path, allow_pickle=False)
         except Exception as error:
-            raise DamagedFileError(path, f"cannot be read: {_reason(error)}") from None
+            raise DamagedFileError(path, f"cannot be read: {_describe_error(error)}") from None
     try:
-        with _picture(path, BytesIO(path.read_bytes())) as picture:
+        with _open_picture(path, BytesIO(path.read_bytes())) as picture:
             return np.array(picture)
     except DamagedFileError:
         raise
     except Exception as error:  # decoders raise all sorts of things for damaged files
-        raise DamagedFileError(path, f"cannot be read: {_reason(error)}") from None
+        raise DamagedFileError(path, f"cannot be read: {_describe_error(error)}") from None
 
 
 def read_numbers(path: Path) -> dict[str, int]:
@@ -158,9 +160,9 @@ def read_numbers(path: Path) -> dict[str, int]:
     try:
         content: Any = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise DamagedFileError(path, _reason(error)) from None
+        raise DamagedFileError(path, _describe_error(error)) from None
     except (ValueError, RecursionError) as error:  # not UTF-8, not JSON
-        raise DamagedFileError(path, f"not JSON: {_reason(error)}") from None
+        raise DamagedFileError(path, f"not JSON: {_describe_error(error)}") from None
     if not isinstance(content, dict) or not all(type(value) is int for value in content.values()):
         raise DamagedFileError(path, "expected a JSON object of names and whole numbers")
     return content
@@ -185,23 +187,23 @@ def nearest_resize(path: Path, array: np.ndarray, shape: Shape | None) -> np.nda
     return array[rows[:, None], columns]
 
 
-def _pixels(path: Path, modes: tuple[str, ...], convert: str | None = None) -> np.ndarray:
+def _read_pixels(path: Path, modes: tuple[str, ...], convert: str | None = None) -> np.ndarray:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise DamagedFileError(path, f"cannot be read as a picture: {_reason(error)}") from None
-    with _picture(path, BytesIO(content)) as picture:
+        raise DamagedFileError(path, f"cannot be read as a picture: {_describe_error(error)}") from None
+    with _open_picture(path, BytesIO(content)) as picture:
         if picture.mode not in modes:
             raise DamagedFileError(path, f"a picture of mode {picture.mode}, expected {' or '.join(modes)}")
         try:
             if picture.format == "PNG":
-                _verify(memoryview(content))
+                _verify_checksums(memoryview(content))
             return np.array(picture.convert(convert) if convert not in (None, picture.mode) else picture)
         except Exception as error:  # decoders raise all sorts of things for damaged files
-            raise DamagedFileError(path, f"cannot be decoded: {_reason(error)}") from None
+            raise DamagedFileError(path, f"cannot be decoded: {_describe_error(error)}") from None
 
 
-def _verify(png: memoryview) -> None:
+def _verify_checksums(png: memoryview) -> None:
     """Compare the checksums of a PNG, which decoding does not, so that a damaged label is detected."""
     at, kind = 8, b""
     while kind != b"IEND":
@@ -216,20 +218,20 @@ def _verify(png: memoryview) -> None:
         at = end + 4
 
 
-def _picture(path: Path, file: Path | BytesIO):
+def _open_picture(path: Path, file: Path | BytesIO):
     from PIL import Image
 
     try:
         return Image.open(file)
     except Exception as error:
-        raise DamagedFileError(path, f"cannot be read as a picture: {_reason(error)}") from None
+        raise DamagedFileError(path, f"cannot be read as a picture: {_describe_error(error)}") from None
 
 
-def _reason(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     """Return an exception's message in one line, without the path, which the caller names already."""
     text = getattr(error, "strerror", None) or " ".join(str(error).split()) or type(error).__name__
     return "not a picture" if "cannot identify image file" in text else text
 
 
-def _pixel_count(mask: np.ndarray) -> str:
+def _say_pixel_count(mask: np.ndarray) -> str:
     return say_count(int(np.count_nonzero(mask)), "pixel")

@@ -27,9 +27,9 @@ def places(data_root: str | Path | None) -> list[Place]:
     """Return the three settings by falling priority; relative paths are taken from the working directory."""
     variable = os.environ.get(VARIABLE)
     return [
-        Place("--data-root", _absolute(data_root)),
-        Place(f"${VARIABLE}", _absolute(variable)),
-        Place(f"data_root in {config_path()}", _absolute(read_user_config().data_root)),
+        Place("--data-root", _make_absolute(data_root)),
+        Place(f"${VARIABLE}", _make_absolute(variable)),
+        Place(f"data_root in {config_path()}", _make_absolute(read_user_config().data_root)),
     ]
 
 
@@ -40,7 +40,7 @@ def find_archive(
 
     Only the first setting that names a folder is searched, so that data never come from an unexpected place.
     """
-    readers = _wanted(info, layout)
+    readers = _choose_readers(info, layout)
     looked = places(data_root)
     chosen = next((place for place in looked if place.path), None)
     if not readers[0].archive:  # such a reader finds its own files
@@ -52,10 +52,10 @@ def find_archive(
         for reader in readers:
             if reader.marks and all(next(chosen.path.glob(mark), None) for mark in reader.marks):
                 return chosen.path, reader
-    raise FmtlbenchError(_not_found(info, readers, looked, chosen))
+    raise FmtlbenchError(_describe_search(info, readers, looked, chosen))
 
 
-def _wanted(info: DatasetInfo, layout: str | None) -> tuple[type[Dataset], ...]:
+def _choose_readers(info: DatasetInfo, layout: str | None) -> tuple[type[Dataset], ...]:
     if layout is None:
         return info.readers
     by_name = {reader.archive: reader for reader in info.readers}
@@ -64,11 +64,13 @@ def _wanted(info: DatasetInfo, layout: str | None) -> tuple[type[Dataset], ...]:
     return (by_name[layout],)
 
 
-def _absolute(path: str | Path | None) -> Path | None:
+def _make_absolute(path: str | Path | None) -> Path | None:
     return Path(path).expanduser().absolute() if path else None
 
 
-def _not_found(info: DatasetInfo, readers: tuple[type[Dataset], ...], looked: list[Place], chosen: Place | None) -> str:
+def _describe_search(
+    info: DatasetInfo, readers: tuple[type[Dataset], ...], looked: list[Place], chosen: Place | None
+) -> str:
     names = " or ".join(f"{reader.archive}/" for reader in readers)
     said = []
     for place in looked:

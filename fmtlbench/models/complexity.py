@@ -23,9 +23,9 @@ def parameters(model: DenseNet) -> dict[str, int]:
     """Count the parameters by kind, and apart those of modules the network lists apart; the counts sum to the total."""
     counts: dict[str, int] = {}
     for kind, _, module in model.parts():
-        counts[kind] = counts.get(kind, 0) + _count(module)
+        counts[kind] = counts.get(kind, 0) + _count_parameters(module)
     for name, (kind, module) in model.listed_apart().items():
-        counts[name] = _count(module)
+        counts[name] = _count_parameters(module)
         counts[kind] -= counts[name]
     return counts
 
@@ -42,7 +42,7 @@ def flops(
         batch: Images in the batch.
         backward: Also count the gradients of all parameters, as in a training step without the optimiser.
     """
-    shadow = _without_storage(model)
+    shadow = _copy_without_storage(model)
     with FlopCounterMode(display=False) as counter, torch.set_grad_enabled(backward):
         raw = shadow(torch.empty(batch, 3, *size, device="meta"), None if tasks is None else tuple(tasks))
         if backward and raw:
@@ -73,7 +73,7 @@ def table1_operations(model: DenseNet, size: tuple[int, int], tasks: Iterable[st
     """
     asked = model.tasks if tasks is None else tuple(tasks)
     with _Table1Counter() as counter, torch.no_grad():
-        _without_storage(model)(torch.empty(1, 3, *size, device="meta"), asked)
+        _copy_without_storage(model)(torch.empty(1, 3, *size, device="meta"), asked)
     return counter.total + sum(model.further_table1_operations(task, size) for task in asked)
 
 
@@ -86,11 +86,11 @@ class _Table1Counter(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         out = func(*args, **(kwargs or {}))
-        self.total += _operations(func.overloadpacket, args, out[0] if isinstance(out, tuple) else out)
+        self.total += _count_operations(func.overloadpacket, args, out[0] if isinstance(out, tuple) else out)
         return out
 
 
-def _operations(name: Any, args: tuple, made: Any) -> int:
+def _count_operations(name: Any, args: tuple, made: Any) -> int:
     aten = torch.ops.aten
     if name is aten.convolution:
         image, weight, transposed = args[0], args[1], args[6]
@@ -106,11 +106,11 @@ def _operations(name: Any, args: tuple, made: Any) -> int:
     return 3 * made.numel() if name is aten._softmax else 0
 
 
-def _count(module: nn.Module) -> int:
+def _count_parameters(module: nn.Module) -> int:
     return sum(p.numel() for p in module.parameters())
 
 
-def _without_storage(model: nn.Module) -> nn.Module:
+def _copy_without_storage(model: nn.Module) -> nn.Module:
     """Return a copy in evaluation mode whose tensors have shapes but no data, with all parameters trainable."""
     memo: dict[int, object] = {id(b): torch.empty_like(b, device="meta") for b in model.buffers()}
     memo |= {id(p): nn.Parameter(torch.empty_like(p, device="meta")) for p in model.parameters()}

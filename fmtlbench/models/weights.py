@@ -84,7 +84,7 @@ def starting_point(model: ModelConfig) -> bool | str:
 def weights_identity(model: ModelConfig) -> dict[str, str]:
     """Return what identifies the encoder's initial weights: their source and content, never their path."""
     start = starting_point(model)
-    return _read(*_key(model.backbone, start)).identity if start else {"source": "none"}
+    return _read(*_make_key(model.backbone, start)).identity if start else {"source": "none"}
 
 
 def describe_weights(model: ModelConfig) -> str:
@@ -121,8 +121,8 @@ def load_pretrained(encoder: Encoder, backbone: str, pretrained: bool | str, opt
         options: what the body was made with.
     """
     widths = tuple(encoder.channels) if encoder.norms is not None else ()
-    plain = tuple((k, _hashable(v)) for k, v in sorted(options.items()))
-    fit = _fit(_key(backbone, pretrained), BACKBONES[backbone].timm, plain, widths)
+    plain = tuple((k, _make_hashable(v)) for k, v in sorted(options.items()))
+    fit = _fit(_make_key(backbone, pretrained), BACKBONES[backbone].timm, plain, widths)
     norms = {n.removeprefix(NORMS): t for n, t in fit.tensors.items() if n.startswith(NORMS)}
     encoder.body.load_state_dict({n: t for n, t in fit.tensors.items() if not n.startswith(NORMS)}, strict=True)
     if norms:
@@ -133,7 +133,7 @@ def load_pretrained(encoder: Encoder, backbone: str, pretrained: bool | str, opt
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def _key(backbone: str, pretrained: bool | str) -> tuple:
+def _make_key(backbone: str, pretrained: bool | str) -> tuple:
     """Return the cache key of the weights; it changes when the file is replaced."""
     spec = BACKBONES[backbone]
     if pretrained is True and not spec.shipped:
@@ -147,18 +147,18 @@ def _key(backbone: str, pretrained: bool | str) -> tuple:
 @lru_cache(maxsize=1)  # all clients of a run use the same weights
 def _read(kind: str, what: str, *_stamp: int) -> Weights:
     if kind == "timm":
-        return _from_timm(what)
+        return _read_from_timm(what)
     if kind == "shipped":
-        return _from_package(what)
+        return _read_from_package(what)
     return Weights(what, read_tensors(Path(what)), {"source": "file", "sha256": sha256_file(Path(what))})
 
 
-def _from_timm(name: str) -> Weights:
+def _read_from_timm(name: str) -> Weights:
     path, full = fetch(name)
     return Weights(full, read_tensors(path), {"source": "timm", "name": full, "sha256": sha256_file(path)})
 
 
-def _from_package(backbone: str) -> Weights:
+def _read_from_package(backbone: str) -> Weights:
     path, sha256 = shipped_path(backbone), shipped_sha256(backbone)
     return Weights(str(path), read_tensors(path), {"source": "fmtlbench", "name": backbone, "sha256": sha256})
 
@@ -172,8 +172,8 @@ class _Fit:
     notes: tuple[str, ...]
 
 
-def _hashable(value: Any) -> Any:
-    return tuple(map(_hashable, value)) if isinstance(value, (list, tuple)) else value
+def _make_hashable(value: Any) -> Any:
+    return tuple(map(_make_hashable, value)) if isinstance(value, (list, tuple)) else value
 
 
 @lru_cache(maxsize=4)  # one per image size
@@ -194,17 +194,17 @@ def _fit(key: tuple, name: str, options: tuple[tuple[str, Any], ...], widths: tu
             encoder |= norms
     attempts = [(weights.tensors, ())]
     if convert := getattr(sys.modules[type(whole).__module__], "checkpoint_filter_fn", None):
-        attempts.append(_converted(convert, weights.tensors, whole))
+        attempts.append(_convert(convert, weights.tensors, whole))
     problems = []
     for tensors, notes in attempts:
         fit, *wrong = _match(tensors, encoder, whole.state_dict())
         if not any(wrong):
             return _Fit(fit, notes)
         problems.append(wrong)
-    raise _misfit(weights, name, *min(problems, key=lambda wrong: sum(map(len, wrong))))
+    raise _describe_misfit(weights, name, *min(problems, key=lambda wrong: sum(map(len, wrong))))
 
 
-def _converted(convert, tensors: dict[str, Tensor], whole: nn.Module) -> tuple[dict[str, Tensor], tuple[str, ...]]:
+def _convert(convert, tensors: dict[str, Tensor], whole: nn.Module) -> tuple[dict[str, Tensor], tuple[str, ...]]:
     """Convert names with timm's own function, which also resizes tables of relative positions to the window."""
     try:
         with warnings.catch_warnings():
@@ -241,16 +241,16 @@ def _plain(name: str) -> str:
     return name.replace("_", ".")
 
 
-def _misfit(weights: Weights, name: str, missing: list, unexpected: list, shapes: dict) -> WeightsError:
+def _describe_misfit(weights: Weights, name: str, missing: list, unexpected: list, shapes: dict) -> WeightsError:
     said = []
     if missing:
         close = difflib.get_close_matches(missing[0], unexpected or list(weights.tensors), n=1)
-        said.append(f"{len(missing)} missing ({_some(missing)}{f'; nearest there: {close[0]}' if close else ''})")
+        said.append(f"{len(missing)} missing ({_list_some(missing)}{f'; nearest there: {close[0]}' if close else ''})")
     if unexpected:
-        said.append(f"{len(unexpected)} unexpected ({_some(unexpected)})")
+        said.append(f"{len(unexpected)} unexpected ({_list_some(unexpected)})")
     if shapes:
         shown = (f"{key} {list(came)} instead of {list(expected)}" for key, (came, expected) in shapes.items())
-        said.append(f"{len(shapes)} of another shape ({_some(list(shown))})")
+        said.append(f"{len(shapes)} of another shape ({_list_some(list(shown))})")
     return WeightsError(
         f"weights {weights.source} do not fit the encoder {name}: {'; '.join(said)}. "
         "All of an encoder's tensors or none: check model.backbone",
@@ -260,6 +260,6 @@ def _misfit(weights: Weights, name: str, missing: list, unexpected: list, shapes
     )
 
 
-def _some(names: Iterable[str]) -> str:
+def _list_some(names: Iterable[str]) -> str:
     names = list(names)
     return ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")

@@ -31,12 +31,12 @@ def check_path(path: Path) -> Path:
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """Read the named tensors of a .safetensors file, or of a state dict that torch saved."""
-    _sniff(check_path(path))
-    content = _safetensors(path) if path.suffix.lower() == ".safetensors" else _pickle(path)
+    _check_start(check_path(path))
+    content = _read_safetensors(path) if path.suffix.lower() == ".safetensors" else _read_pickle(path)
     return _unwrap(content, path)
 
 
-def _sniff(path: Path) -> None:
+def _check_start(path: Path) -> None:
     """Refuse a file that is empty, a web page or a Git LFS pointer, as failed downloads leave behind."""
     try:
         with path.open("rb") as file:
@@ -51,17 +51,17 @@ def _sniff(path: Path) -> None:
         raise FmtlbenchError(f"model.weights: {path} is a Git LFS pointer, not weights; fetch it with `git lfs pull`")
 
 
-def _safetensors(path: Path) -> Any:
+def _read_safetensors(path: Path) -> Any:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     try:
         return load_file(path)
     except (SafetensorError, OSError, ValueError) as error:
-        raise _unreadable(path, error) from None
+        raise _describe_unreadable(path, error) from None
 
 
-def _pickle(path: Path) -> Any:
+def _read_pickle(path: Path) -> Any:
     from pickle import UnpicklingError
 
     import torch
@@ -78,10 +78,10 @@ def _pickle(path: Path) -> Any:
             "expected a state dict alone, best as .safetensors"
         ) from None
     except Exception as error:  # torch raises many kinds of errors for a truncated file or another format
-        raise _unreadable(path, error) from None
+        raise _describe_unreadable(path, error) from None
 
 
-def _unreadable(path: Path, error: Exception) -> FmtlbenchError:
+def _describe_unreadable(path: Path, error: Exception) -> FmtlbenchError:
     reason = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
     return FmtlbenchError(f"model.weights: {path} cannot be read as weights (cut short?): {reason}")
 
@@ -98,10 +98,10 @@ def _unwrap(content: Any, path: Path) -> dict[str, Tensor]:
     if not tensors:
         names = ", ".join(map(str, list(content)[:5]))
         raise FmtlbenchError(f"model.weights: {path} holds no tensors" + (f", only {names}" if names else ""))
-    return _without_prefixes(tensors)
+    return _strip_prefixes(tensors)
 
 
-def _without_prefixes(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def _strip_prefixes(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     while prefix := next((p for p in PREFIXES if all(name.startswith(p) for name in tensors)), None):
         tensors = {name.removeprefix(prefix): value for name, value in tensors.items()}
     return tensors

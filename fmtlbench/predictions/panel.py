@@ -38,7 +38,7 @@ def draw_panel(rows: Sequence[PanelRow], titles: Sequence[str]) -> Figure:
 
     groups = [list(group) for _, group in groupby(rows, key=lambda row: (row.client, row.task))]
     heights = [[CELL * row.truth["image"].shape[0] / row.truth["image"].shape[1] for row in group] for group in groups]
-    columns = ["input", "ground truth", *map(_fitting, titles)]
+    columns = ["input", "ground truth", *map(_break_title, titles)]
     head = HEAD + LINE * max(title.count("\n") for title in columns)
     width = MARGIN + len(columns) * (CELL + SPACE) + SPACE
     total = head + SPACE + sum(GAP + sum(h + SPACE for h in group) for group in heights) - GAP
@@ -70,6 +70,6 @@ def draw_panel(rows: Sequence[PanelRow], titles: Sequence[str]) -> Figure:
     return figure
 
 
-def _fitting(title: str) -> str:
+def _break_title(title: str) -> str:
     """Break a long name before its options."""
     return title if len(title) <= 24 else title.replace(" (", "\n(", 1)

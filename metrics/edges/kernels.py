@@ -114,7 +114,7 @@ def _find(bits, p, chord, width):
 
 
 @njit(cache=True, nogil=True)
-def _unmatched(bits, mate, out):
+def _list_unmatched(bits, mate, out):
     """List the pixels of the set that have no mate, in reading order; return how many."""
     n = 0
     for word in range(len(bits)):
@@ -276,14 +276,14 @@ def sweep(strength, truth, levels, chord, thinning):
                 total -= 1
         # search from the side with fewer free vertices; `free` are those of the other side
         if n_free <= n_label - total:
-            n_free = _unmatched(bits_p, mate_p, roots)
+            n_free = _list_unmatched(bits_p, mate_p, roots)
             free[:] = bits_g
             for g in range(n_label):
                 if mate_g[label[g]] >= 0:
                     _flip(free, label[g])
             sides = bits_g, mate_p, mate_g
         else:
-            n_free = _unmatched(bits_g, mate_g, roots)
+            n_free = _list_unmatched(bits_g, mate_g, roots)
             free[:] = bits_p
             for g in range(n_label):
                 if mate_g[label[g]] >= 0:

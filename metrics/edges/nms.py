@@ -40,7 +40,7 @@ def _mirror(i, n):
 
 
 @njit(cache=True, nogil=True)
-def _running(line, scale, out):
+def _filter_line(line, scale, out):
     """Filter one line with weights scale · [1 2 3 4 5 4 3 2 1], border mirrored, by summing second differences."""
     n = len(line)
     width = REACH + 1
@@ -58,17 +58,17 @@ def _running(line, scale, out):
 
 
 @njit(cache=True, nogil=True)
-def _triangle(image):
+def _filter_triangle(image):
     rows, cols = image.shape
     turned = np.empty((cols, rows), np.float32)
     line = np.empty(cols, np.float32)
     for y in range(rows):
-        _running(image[y], f4(1 / 625), line)
+        _filter_line(image[y], f4(1 / 625), line)
         turned[:, y] = line
     out = np.empty_like(image)
     column = np.empty(rows, np.float32)
     for x in range(cols):
-        _running(turned[x], f4(1), column)
+        _filter_line(turned[x], f4(1), column)
         out[:, x] = column
     return out
 
@@ -104,7 +104,7 @@ def angle_of(rise, run):
 @njit(cache=True, nogil=True)
 def orientation(smooth):
     """Return the direction across the edge at every pixel, in [0, π), [H, W] float32."""
-    broad = _triangle(smooth)
+    broad = _filter_triangle(smooth)
     ox, oy = _gradient(broad, False), _gradient(broad, True)
     out = np.empty_like(smooth)
     for y in range(out.shape[0]):

@@ -55,7 +55,7 @@ def train_transform(
             raise unknown("augmentation", name, AUGMENTATIONS, where="train.augment")
     scale = draw_scale(rng, amounts.scales) if "scale" in augment else 1.0
     fixed = resize == "fixed"
-    window = resized(_shape(sample), size) if fixed else centred(_shape(sample), size, scale)
+    window = resized(_check_shape(sample), size) if fixed else centred(_check_shape(sample), size, scale)
     degrees = float(rng.uniform(-amounts.degrees, amounts.degrees)) if "rotate" in augment and amounts.degrees else 0.0
     if fixed or degrees:
         window = replace(window, turn=Turn(degrees, scale if fixed else 1.0))
@@ -72,7 +72,7 @@ def train_transform(
 
 def test_transform(sample: Sample, size: tuple[int, int], resize: str = "none") -> Sample:
     """Return one test sample, centred in `size` at its own resolution, or stretched to it (resize="fixed")."""
-    window = (resized if resize == "fixed" else centred)(_shape(sample), size)
+    window = (resized if resize == "fixed" else centred)(_check_shape(sample), size)
     return _finish(sample, window.image(sample["image"], np.float32), window, 1.0)
 
 
@@ -116,7 +116,7 @@ def _finish(sample: Sample, image: np.ndarray, window: Window, scale: float) -> 
     return result
 
 
-def _shape(sample: Sample) -> tuple[int, int]:
+def _check_shape(sample: Sample) -> tuple[int, int]:
     """Return height and width; raise UsageError if a label's differ from the image's."""
     shapes = {key: value.shape[:2] for key, value in sample.items()}
     for key, shape in shapes.items():

@@ -21,19 +21,19 @@ def photometric(image: np.ndarray, rng: np.random.Generator) -> None:
     before, after, saturation = (np.arange(256, dtype=np.uint8) for _ in range(3))
     hue = np.arange(HUES, dtype=np.uint8)
     if rng.random() < 0.5:
-        before = _linear(before, add=rng.uniform(-BRIGHTNESS, BRIGHTNESS))
+        before = _scale_and_shift(before, add=rng.uniform(-BRIGHTNESS, BRIGHTNESS))
     if rng.random() < 0.5:
         factor = rng.uniform(*CONTRAST)
         if contrast_first:
-            before = _linear(before, factor)
+            before = _scale_and_shift(before, factor)
         else:
-            after = _linear(after, factor)
+            after = _scale_and_shift(after, factor)
     if rng.random() < 0.5:
-        saturation = _linear(saturation, rng.uniform(*SATURATION))
+        saturation = _scale_and_shift(saturation, rng.uniform(*SATURATION))
     if rng.random() < 0.5:
         hue = ((hue.astype(np.int64) + rng.integers(-HUE, HUE)) % HUES).astype(np.uint8)
     distort(image, before, saturation, np.append(hue, hue[:1]), after)
 
 
-def _linear(table: np.ndarray, factor: float = 1.0, add: float = 0.0) -> np.ndarray:
+def _scale_and_shift(table: np.ndarray, factor: float = 1.0, add: float = 0.0) -> np.ndarray:
     return np.clip(table.astype(np.float32) * np.float32(factor) + np.float32(add), 0, 255).astype(np.uint8)

@@ -83,9 +83,9 @@ def build_room(rng: np.random.Generator) -> Scene:
     floor = Floor()
     floor.taken.append((eye[0] - 0.6, eye[0] + 0.6, -1.5, 1.0))
 
-    _openings(scene, rng, walls, floor)
+    _add_openings(scene, rng, walls, floor)
     kind = ROOM_KINDS[rng.integers(len(ROOM_KINDS))]
-    _table_group(scene, rng, floor, width, length, always=kind[0] == "table")
+    _add_table_group(scene, rng, floor, width, length, always=kind[0] == "table")
     wanted = list(kind) + [NAMES[k] for k in rng.integers(len(NAMES), size=2).tolist()]
     for name in wanted:
         if name != "table" and rng.random() < (1.0 if name == kind[0] else 0.65):
@@ -125,7 +125,7 @@ def _shell(scene: Scene, rng: np.random.Generator, width: float, length: float, 
         scene.thing(CLASS["wall"], at, turn, casts=False).plane(paper, tilt=stand)
 
 
-def _openings(scene: Scene, rng: np.random.Generator, walls: tuple[Wall, ...], floor: Floor) -> None:
+def _add_openings(scene: Scene, rng: np.random.Generator, walls: tuple[Wall, ...], floor: Floor) -> None:
     """Add at most one door, then one or two windows, and keep tall furniture away from them."""
     if rng.random() < 0.7:
         wall, width = walls[rng.integers(3)], rng.uniform(0.85, 1.0)
@@ -176,7 +176,7 @@ def _along_walls(scene: Scene, rng: np.random.Generator, walls: tuple[Wall, ...]
         return
 
 
-def _table_group(
+def _add_table_group(
     scene: Scene, rng: np.random.Generator, floor: Floor, width: float, length: float, always: bool
 ) -> None:
     """Add a table in the middle of the room with chairs around it."""

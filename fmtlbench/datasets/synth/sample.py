@@ -40,10 +40,13 @@ def generate(
         camera coordinates x right, y up, z towards the viewer (zero = invalid). See `focal` for the camera.
     """
     sample, listed = full_sample(name, split, index, size), ("image", *domain(name).tasks)
-    return {key: sample[key] if key in listed else _further(key, sample) for key in (listed if keys is None else keys)}
+    return {
+        key: sample[key] if key in listed else _make_further_label(key, sample)
+        for key in (listed if keys is None else keys)
+    }
 
 
-def _further(task: str, sample: dict[str, np.ndarray]) -> np.ndarray:
+def _make_further_label(task: str, sample: dict[str, np.ndarray]) -> np.ndarray:
     """Compute the label of a task that the domain does not list from the full sample."""
     label = TASKS[task].from_scene(sample)
     if problem := TASKS[task].kind.problem(label, sample["image"].shape[:2], None):
@@ -67,7 +70,7 @@ def full_sample(name: str, split: str, index: int, size: tuple[int, int]) -> dic
     depth, solid, normal = cast(solids, tags, eye, cam, height, width, f)
     obj = np.append(tags[:, 1], -1)[solid]  # solid -1, the sky, takes the last entry
     return {
-        "image": _picture(scene, solids, tags, eye, cam, height, width, f, rng),
+        "image": _render_picture(scene, solids, tags, eye, cam, height, width, f, rng),
         "semseg": labels.semseg(scene, obj, sky=0),
         "human_parts": labels.human_parts(tags, solid),
         "sal": labels.saliency(scene, obj, OUTDOOR["person"]),
@@ -79,7 +82,7 @@ def full_sample(name: str, split: str, index: int, size: tuple[int, int]) -> dic
     }
 
 
-def _picture(scene: Scene, solids, tags, eye, cam, height: int, width: int, f: float, rng) -> np.ndarray:
+def _render_picture(scene: Scene, solids, tags, eye, cam, height: int, width: int, f: float, rng) -> np.ndarray:
     """Render the image with four rays per pixel, none of them at the pixel centre, where the labels are taken."""
     light = scene.light
     salt = int(rng.integers(1000))

@@ -1,4 +1,4 @@
-"""A client's network from the config, with an initialisation that is named, not drawn from a global generator."""
+"""Build a client's network from the config, initialised from named seeds, not from a global generator."""
 
 from __future__ import annotations
 
@@ -17,31 +17,34 @@ from .seeds import seed_of
 
 
 def build_client_model(config: RunConfig, party: Party) -> DenseNet:
-    """The network of one client of a run."""
+    """Build the network of one client of a run."""
     size = config.data.size[party.dataset]
     outputs = task_outputs(config, party.dataset, party.tasks)
     everybody: dict[str, int] = {}
-    for member in (*config.scenario.parties(), party):  # who is unseen makes nobody else's network larger
+    for member in (*config.scenario.parties(), party):  # unseen clients do not enlarge the networks of others
         for task, n in task_outputs(config, member.dataset, member.tasks).items():
             everybody[task] = max(n, everybody.get(task, 0))
     return build_model(config.model, size, outputs, config.seed, everybody)
 
 
 def task_outputs(config: RunConfig, dataset: str, tasks: tuple[str, ...]) -> dict[str, int]:
-    """Output channels by task for a client of `dataset`."""
+    """Return the output channels by task for a client of `dataset`."""
     classes, specs = config.data.dataset(dataset).classes, task_specs(config, dataset)
     return {task: specs[task].outputs(classes) for task in tasks}
 
 
 def build_model(
-    config: ModelConfig, size: tuple[int, int], outputs: dict[str, int], seed: int,
+    config: ModelConfig,
+    size: tuple[int, int],
+    outputs: dict[str, int],
+    seed: int,
     everybody: dict[str, int] | None = None,
-) -> DenseNet:  # fmt: skip
+) -> DenseNet:
     """Build the network for one client.
 
-    Every client starts from the same encoder and every decoder from the same weights, whatever the task, so that
-    the first average is of relatives; heads start alike per (task, number of outputs). `everybody` holds the outputs of
-    all tasks of the federation, which a network with one decoder for all tasks must provide for.
+    All clients start from the same encoder, and all decoders from the same weights, whatever the task, so that the
+    first average is of related models; heads with equal task and number of outputs start equal. `everybody` holds the
+    outputs of all tasks of the federation, which a network with one decoder for all tasks needs.
     """
     network = network_of(config)
     with torch.random.fork_rng(devices=[]):
@@ -64,13 +67,13 @@ def _reset(module: nn.Module, seed: int, init: str) -> None:
     torch.manual_seed(seed)
     for layer in module.modules():
         if isinstance(layer, (nn.Linear, nn.Conv2d, nn.ConvTranspose2d)) and init == "lecun":
-            nn.init.normal_(layer.weight, std=_inputs(layer) ** -0.5)
+            nn.init.normal_(layer.weight, std=_count_inputs(layer) ** -0.5)
             if layer.bias is not None:
                 nn.init.zeros_(layer.bias)
         elif hasattr(layer, "reset_parameters"):
             layer.reset_parameters()
 
 
-def _inputs(layer: nn.Module) -> int:
-    """How many values each output is a sum of; the transposed convolutions here do not overlap."""
+def _count_inputs(layer: nn.Module) -> int:
+    """Return how many values each output is a sum of; the transposed convolutions here do not overlap."""
     return layer.in_channels if isinstance(layer, nn.ConvTranspose2d) else layer.weight[0].numel()

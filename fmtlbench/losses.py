@@ -1,4 +1,4 @@
-"""The papers' training losses. Label 255 is ignored everywhere; a batch with nothing to learn from gives 0."""
+"""The papers' training losses. Label 255 is ignored everywhere; a batch without valid pixels gives 0."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from .tasks import IGNORE, TaskSpec
 
 
 def cross_entropy(raw: Tensor, label: Tensor) -> Tensor:
-    """Mean over valid pixels. raw [B, C, H, W], label [B, H, W]."""
+    """Return the cross-entropy, mean over valid pixels. raw [B, C, H, W], label [B, H, W]."""
     total = F.cross_entropy(raw, label.long(), ignore_index=IGNORE, reduction="sum")
     return total / (label != IGNORE).sum().clamp(min=1)
 
 
 def balanced_cross_entropy(raw: Tensor, label: Tensor) -> Tensor:
-    """Two classes weighted by each other's share of the batch's valid pixels, still divided by all valid pixels."""
+    """Return the cross-entropy of two classes, each weighted by the other's share of the batch's valid pixels.
+
+    The sum is divided by the number of valid pixels, not by the sum of weights.
+    """
     valid = label != IGNORE
     count = valid.sum().clamp(min=1)
     positive = (label == 1).sum() / count
@@ -27,9 +30,9 @@ def balanced_cross_entropy(raw: Tensor, label: Tensor) -> Tensor:
 
 
 def weighted_bce(raw: Tensor, label: Tensor, positive: float | Tensor) -> Tensor:
-    """Binary cross-entropy on logits, edges weighted by `positive`, the rest by 1 − `positive`; mean over valid pixels.
+    """Return the binary cross-entropy of logits, edges weighted by `positive`, others by 1 − `positive`.
 
-    Labels may be fractions, as resized edge maps are.
+    Mean over valid pixels. Labels may be fractions, as in resized edge maps.
     """
     valid = label != IGNORE
     target = torch.where(valid, label, 0).to(raw.dtype)
@@ -39,14 +42,14 @@ def weighted_bce(raw: Tensor, label: Tensor, positive: float | Tensor) -> Tensor
 
 
 def balanced_bce(raw: Tensor, label: Tensor) -> Tensor:
-    """`weighted_bce` where the positives weigh as much as the share of negatives among the batch's valid pixels."""
+    """Return `weighted_bce` with the share of negatives among the batch's valid pixels as weight of the positives."""
     valid = label != IGNORE
     positive = (label == 1).sum() / valid.sum().clamp(min=1)
     return weighted_bce(raw, label, 1 - positive)
 
 
 def l1(raw: Tensor, label: Tensor) -> Tensor:
-    """Absolute error summed over channels, mean over valid pixels. label [B, H, W] or [B, C, H, W].
+    """Return the absolute error summed over channels, mean over valid pixels. label [B, H, W] or [B, C, H, W].
 
     A pixel is invalid if any channel is 255: the loader writes that where nothing was measured.
     """
@@ -56,7 +59,7 @@ def l1(raw: Tensor, label: Tensor) -> Tensor:
 
 
 def l1_unit(raw: Tensor, label: Tensor) -> Tensor:
-    """L1 after the prediction is brought to unit length."""
+    """Return the `l1` loss of the prediction scaled to unit length."""
     return l1(F.normalize(raw, dim=1), label)
 
 

@@ -1,6 +1,6 @@
-"""Which meter scores a task: the metric's own defaults, what the dataset says of it, and the options of the config.
+"""Choose the meter of a task, with options from the metric's defaults, the dataset and the config.
 
-No torch here: a config's options are checked when it is resolved.
+Does not import torch, because options are checked when a config is resolved.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KEY = "evaluation.metric_options"
 
 
 def make_meter(spec: TaskSpec, info: DatasetInfo, size: tuple[int, int]) -> Metric:
-    """Return the task's primary metric, set up for a dataset and an image size; what goes wrong names the metric."""
+    """Return the task's primary metric, set up for a dataset and an image size; errors name the metric."""
     try:
         return METRICS[spec.metric].set_up(spec, info, size, spec.metric_options)
     except MetricError:
@@ -36,14 +36,14 @@ def make_meter(spec: TaskSpec, info: DatasetInfo, size: tuple[int, int]) -> Metr
 
 
 def fits_task(metric: type[Metric], task: TaskSpec) -> bool:
-    """Return whether a metric can score a task: it says so, or the task does."""
+    """Return whether a metric can score a task: the metric lists the task, or the task names the metric."""
     return task.name in metric.tasks or task.metric == metric.name
 
 
 def typed_options(name: str, given: Mapping[str, Any], origins: Mapping[str, str], path: str = "") -> dict[str, Any]:
-    """Options somebody wrote for the metric `name`, with the types it declares; others than its own are refused."""
+    """Return the given options of the metric `name`, cast to the types it declares; refuse unknown ones."""
     metric = METRICS[name]
-    offered = _declared(metric)
+    offered = _list_options(metric)
     for key, value in given.items():
         reason = metric.decided.get(key) or metric.decided.get(f"{key}={value}")
         if reason:
@@ -55,11 +55,11 @@ def typed_options(name: str, given: Mapping[str, Any], origins: Mapping[str, str
     return {key: getattr(typed, key) for key in given}
 
 
-def _declared(metric: type[Metric]) -> dict[str, Any]:
-    """The keyword arguments of a metric that a config may give, with their types."""
+def _list_options(metric: type[Metric]) -> dict[str, Any]:
+    """Return the keyword arguments of a metric that a config may set, with their types."""
     try:
         hints = typing.get_type_hints(metric.__init__)
-    except NameError:  # somebody's annotation that only a type checker can read
+    except NameError:  # an annotation that only a type checker can resolve
         hints = {}
     named = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     parameters = [p.name for p in inspect.signature(metric).parameters.values() if p.kind in named]
@@ -67,7 +67,7 @@ def _declared(metric: type[Metric]) -> dict[str, Any]:
 
 
 def check_metric_options(config: RunConfig, origins: Mapping[str, str]) -> dict[str, dict[str, Any]] | None:
-    """The config's options by metric, typed; a run would refuse the others only after its first training."""
+    """Return the config's metric options, cast to their types; refuse wrong ones before a run has trained."""
     given = config.evaluation.metric_options
     if given is None:
         return None
@@ -83,10 +83,10 @@ def check_metric_options(config: RunConfig, origins: Mapping[str, str]) -> dict[
             _try(config, name, {key: value}, f"{path}.{key}", origins)
         _try(config, name, typed[name], path, origins)
         tasks = [task for task in here if fits_task(METRICS[name], TASKS[task])]
-        if tasks and all(used[task] != name for task in tasks) and _by_flag(path, options, origins):
+        if tasks and all(used[task] != name for task in tasks) and _find_flag(path, options, origins):
             now = ", ".join(f"{task} is scored with {used[task]}" for task in tasks)
             wanted = " ".join(f"--set evaluation.metrics.{task}={name}" for task in tasks)
-            raise RefusedError(f"{_by_flag(path, options, origins)}: {path}: would do nothing: {now}; add {wanted}")
+            raise RefusedError(f"{_find_flag(path, options, origins)}: {path}: would do nothing: {now}; add {wanted}")
     return typed
 
 
@@ -103,7 +103,7 @@ def _try(config: RunConfig, name: str, options: dict[str, Any], path: str, origi
                 raise UsageError(f"{locate(path, origins) or config.preset}: {path}: {error}") from None
 
 
-def _by_flag(path: str, options: Mapping[str, Any], origins: Mapping[str, str]) -> str | None:
-    """The flag that gave one of the options, if one did: what a preset says of a metric may lie idle."""
+def _find_flag(path: str, options: Mapping[str, Any], origins: Mapping[str, str]) -> str | None:
+    """Return the --set flag that gave one of the options, or None: options of a preset may stay unused."""
     written = [locate(f"{path}.{key}", origins) for key in options]
     return next((where for where in written if where.startswith("--set")), None)

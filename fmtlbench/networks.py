@@ -1,7 +1,6 @@
-"""The network of a config, as everybody asks it: what it answers is checked, and its mistakes are one line.
+"""Find and build the network of a config; check what its code returns and report mistakes in one line.
 
-Networks may be other people's code. Torch is imported only to look at what was built, so that configs can be checked
-without it.
+Networks may be users' code. Torch is imported only to check what was built, so that configs can be checked without it.
 """
 
 from __future__ import annotations
@@ -27,15 +26,16 @@ if TYPE_CHECKING:
 OPTIONS = "model.options"
 TEXTS = ("title", "description", "paper")
 
-_classes: dict[str, type[Architecture]] = {}  # of users' files, by their content: each is executed once per process
+# Classes of users' files, by content, so that each file is executed once per process.
+_classes: dict[str, type[Architecture]] = {}
 _networks: dict[str, Network] = {}  # by name, content and options
 
 
 def find_architecture(name: str, where: str) -> tuple[type[Architecture], UserCode]:
-    """Return the class that a registered name or the path of a file stands for, checked, and what identifies it.
+    """Return the class of a registered name or of a file's path, checked, and what identifies its code.
 
     Raises:
-        UsageError: There is no such name, or the file has no such class; `where` says who asked for it.
+        UsageError: There is no such name, or the file has no such class; `where` names the setting in the message.
     """
     found = check_class(ARCHITECTURES.resolve(name, where), Architecture, "architecture", TEXTS, where)
     if found.maps not in STRIDES:
@@ -51,7 +51,7 @@ def network_of(model: ModelConfig) -> Network:
     """Return the network that a config names, with its options.
 
     Raises:
-        FmtlbenchError: Its file is not there any more, or not as it was when the config was made.
+        FmtlbenchError: Its file is missing, or was changed after the config was made.
     """
     key = _key(model.architecture, model.code, model.options)
     if key not in _networks:
@@ -62,7 +62,7 @@ def network_of(model: ModelConfig) -> Network:
 
 def _class_of(model: ModelConfig) -> type[Architecture]:
     if model.code.file is None:
-        if model.architecture not in ARCHITECTURES:  # a name only: a stored config must not have files executed by it
+        if model.architecture not in ARCHITECTURES:  # by name only, so that a stored config cannot execute a file
             raise unknown("architecture", model.architecture, ARCHITECTURES, "model.architecture")
         return ARCHITECTURES[model.architecture]
     key = _key(model.architecture, model.code)
@@ -89,11 +89,11 @@ class Network:
         self._tried: set[tuple] = set()  # outputs and image sizes that a user's network was tried on
 
     def refusal(self, config: RunConfig) -> str | None:
-        """Ask the network why it cannot be used in a run; None where it can."""
+        """Return the network's reason why it cannot be used in a run; None if it can."""
         return refusal_of(self._class, self._options, config)
 
     def task_steps(self, tasks: tuple[str, ...]) -> list[tuple[str, ...]]:
-        """Ask for the tasks of each optimiser step on a batch."""
+        """Return the tasks of each optimiser step on a batch; refuse an answer without each task exactly once."""
         steps = self._ask("task_steps", tasks)
         listed = isinstance(steps, (list, tuple)) and all(isinstance(step, (list, tuple)) and step for step in steps)
         if not listed or sorted(task for step in steps for task in step) != sorted(tasks):
@@ -111,7 +111,7 @@ class Network:
         """Build the network of one client.
 
         Args:
-            encoder: What it begins with.
+            encoder: The client's encoder.
             outputs: Task → number of output channels, of the client's own tasks.
             everybody: The same for all tasks of the federation.
         """
@@ -134,7 +134,7 @@ class Network:
         return model
 
     def _check_parts(self, model: DenseNet) -> None:
-        """See that every parameter is in one part, and that parts are what rows can be made of."""
+        """Check that every parameter is in exactly one part, and that every part has a valid kind and task."""
         from torch import nn
 
         parts = self._ask("parts", call=model.parts)
@@ -153,7 +153,7 @@ class Network:
                 raise self._wrong("parts", f"has {name} in {places[id(parameter)]} parts, expected it in one")
 
     def _check_outputs(self, model: DenseNet, outputs: Mapping[str, int]) -> None:
-        """See on one image that every task has outputs of the right shape; each kind of client is tried once."""
+        """Check on one image that every task has outputs of the right shape, once per kind of client."""
         import torch
 
         size = tuple(model.encoder.size)

@@ -1,7 +1,7 @@
-"""Weights for the nano encoders: learn which classes an image shows, as the papers' encoders did on ImageNet.
+"""Train weights for the nano encoders to tell which classes an image shows, as the papers' encoders were on ImageNet.
 
 The scenes are those of the split `pretrain` of both embedded domains, which no run trains or is scored on. Of their
-labels only the presence of a class enters, nothing pixel-level. Every feature map is pooled over the whole image, so
+labels only the presence of a class is used, nothing pixel-level. Every feature map is pooled over the whole image, so
 that all scales and their norms learn; one linear layer per domain reads the pooled values and is dropped afterwards.
 """
 
@@ -51,23 +51,32 @@ from .runs.session import hardware, versions
 from .seeds import stream
 from .setting import digest
 
-HELD_OUT = 10  # one scene in so many is kept for the score
-MANY = 10_000_000  # steps or scenes: more is a typing mistake
-LEAST_SCENES = 40  # of each domain 2 held out, and 18 from which a batch takes 16
+HELD_OUT = 10  # one scene in ten is held out for the score
+MANY = 10_000_000  # largest number of steps or scenes; more is a typing mistake
+LEAST_SCENES = 40  # each domain then has 2 held out and 18 for training, of which a batch takes 16
 CHECKPOINT_EVERY = 100  # steps
 TOLD_EVERY = 25  # steps
 CPU = torch.device("cpu")
 
-# The optimiser and schedule of a run, with steps for its epochs. One thread: the number of threads moves the last bits.
+# Optimiser and schedule, with steps in place of epochs. The number of threads changes the last bits, so it is fixed.
 TRAIN = TrainConfig(
-    optimizer="adamw", lr=3e-3, weight_decay=1e-2, batch_size=32, local_epochs={}, schedule="cosine_after_warmup",
-    warmup_lr=1e-5, min_lr=1e-5, betas=(0.9, 0.95), augment=("flip",), threads=1,
-)  # fmt: skip
+    optimizer="adamw",
+    lr=3e-3,
+    weight_decay=1e-2,
+    batch_size=32,
+    local_epochs={},
+    schedule="cosine_after_warmup",
+    warmup_lr=1e-5,
+    min_lr=1e-5,
+    betas=(0.9, 0.95),
+    augment=("flip",),
+    threads=1,
+)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What the weights are a function of, besides the versions of the libraries. `scenes` are of both domains."""
+    """All settings the weights depend on, besides the versions of the libraries. `scenes` counts both domains."""
 
     backbone: str
     steps: int = 3000
@@ -76,7 +85,7 @@ class Plan:
     size: tuple[int, int] = (64, 64)
 
     def check(self) -> None:
-        """Refuse what cannot be trained, before anything is touched."""
+        """Refuse a plan that cannot be trained."""
         fitting = [name for name, spec in BACKBONES.items() if spec.shipped]
         if self.backbone not in fitting:
             raise unknown("backbone to pretrain", self.backbone, fitting, "--backbone")
@@ -94,19 +103,19 @@ class Plan:
 
     @property
     def command(self) -> str:
-        """What makes the same weights again."""
+        """The command that makes the same weights again."""
         told = {"backbone": self.backbone, "steps": self.steps, "scenes": self.scenes, "seed": self.seed}
         return " ".join(["fmtlbench pretrain", *(f"--{flag} {value}" for flag, value in told.items())])
 
     def key(self) -> str:
-        """Names the checkpoints: others would go on with other numbers."""
+        """Return the hash that names the checkpoints, so that a plan never continues from those of another."""
         values = {"plan": dataclasses.asdict(self), "train": dataclasses.asdict(self.train), "data": VERSION}
         return digest({**values, "versions": versions()})
 
 
 @dataclass(frozen=True)
 class Scenes:
-    """The scenes of one domain with what they show; the last ones are held out."""
+    """The scenes of one domain with the classes they show; the last ones are held out."""
 
     dataset: SynthDataset
     shown: np.ndarray  # bool [scenes, classes]
@@ -138,27 +147,27 @@ class Classifier(nn.Module):
         super().__init__()
         self.encoder = encoder
         self.heads = nn.ModuleDict({name: nn.Linear(sum(encoder.channels), n) for name, n in classes.items()})
-        for head in self.heads.values():  # no class is likelier than another at first, whatever was drawn before
+        for head in self.heads.values():  # every class starts equally likely, independent of earlier random draws
             nn.init.zeros_(head.weight)
             nn.init.zeros_(head.bias)
 
     def forward(self, images: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Logits [B, classes] by domain; the encoder sees all domains as one batch."""
+        """Return logits [B, classes] by domain; the encoder sees all domains as one batch."""
         maps = self.encoder(torch.cat(list(images.values())))
         pooled = torch.cat([m.mean(dim=(2, 3)) for m in maps], dim=1)
         parts = pooled.split([len(image) for image in images.values()])
         return {name: self.heads[name](part) for name, part in zip(images, parts)}
 
     def parts(self) -> list[tuple[str, str | None, nn.Module]]:
-        """As `DenseNet.parts`, for the flat parameters of a `Track`."""
+        """Return the parts, like `DenseNet.parts`, for the flat parameters of a `Track`."""
         return [("encoder", None, self.encoder), *(("head", name, head) for name, head in self.heads.items())]
 
 
 def pretrain(plan: Plan, folder: Path, progress: Listener | None = None) -> dict[str, Any]:
     """Train an encoder and write `<backbone>.safetensors` into `folder`, with an entry in its manifest.json.
 
-    Interrupted, the same call goes on from the last checkpoint and ends with the same bytes. Files that are there stay
-    as they are until the new ones take their place.
+    After an interruption, the same call continues from the last checkpoint and ends with the same bytes. Existing files
+    stay unchanged until the new ones replace them.
 
     Returns:
         The entry of the manifest.
@@ -167,14 +176,14 @@ def pretrain(plan: Plan, folder: Path, progress: Listener | None = None) -> dict
     folder, progress = check_folder(folder), progress or Listener()
     for name in (f"{plan.backbone}.safetensors", MANIFEST):
         check_output(folder / name, make_folder=True)
-    read_manifest(folder)  # a damaged one is told before minutes are spent
+    read_manifest(folder)  # a damaged one is reported before minutes are spent
     work = folder / f".{plan.backbone}-{plan.key()[:8]}"
     work.mkdir(parents=True, exist_ok=True)
     with process_settings(plan.train, CPU):
         scenes = open_scenes(plan, progress)
         track = new_track(plan, scenes)
         not_reached = _train(plan, track, scenes, work, progress)
-        entry = _entry(plan, scenes, track, not_reached)
+        entry = _make_entry(plan, scenes, track, not_reached)
     entry |= _write(track.model.encoder, folder / f"{plan.backbone}.safetensors")
     write_json(folder / MANIFEST, dict(sorted({**read_manifest(folder), plan.backbone: entry}.items())))
     shutil.rmtree(work, ignore_errors=True)
@@ -182,7 +191,7 @@ def pretrain(plan: Plan, folder: Path, progress: Listener | None = None) -> dict
 
 
 def open_scenes(plan: Plan, progress: Listener) -> list[Scenes]:
-    """Render both domains, or read them from the cache, and see what they show."""
+    """Render both domains, or read them from the cache, and find the classes they show."""
     count = plan.scenes // len(DOMAINS)
     opened = []
     for name, spec in DOMAINS.items():
@@ -198,7 +207,7 @@ def open_scenes(plan: Plan, progress: Listener) -> list[Scenes]:
 
 
 def new_track(plan: Plan, scenes: list[Scenes]) -> Track:
-    """The encoder that a client of the FedHCA² network has, at its start."""
+    """Return a new encoder, initialised as in a client with the FedHCA² network, with its optimiser."""
     model = ModelConfig("fedhca2", plan.backbone, pretrained=False, init="lecun")
     encoder = build_model(model, plan.size, {"semseg": 1}, plan.seed).encoder
     return Track(Classifier(encoder, {s.name: len(s.classes) for s in scenes}), plan.train, CPU)
@@ -208,7 +217,7 @@ def new_track(plan: Plan, scenes: list[Scenes]) -> Track:
 
 
 def _train(plan: Plan, track: Track, scenes: list[Scenes], work: Path, progress: Listener) -> list[str]:
-    """All steps that no checkpoint has; the encoder's parameters that no gradient reaches."""
+    """Run all steps after the last checkpoint; return the names of encoder parameters that get no gradient."""
     first = _resume(track, work, plan.steps, progress)
     track.model.train()
     for step in range(first, plan.steps):
@@ -222,7 +231,7 @@ def _train(plan: Plan, track: Track, scenes: list[Scenes], work: Path, progress:
 
 
 def train_step(plan: Plan, track: Track, scenes: list[Scenes], step: int) -> float:
-    """One batch of both domains, a function of (seed, step) and the model alone; its loss."""
+    """Train on one batch of both domains, chosen by (seed, step) alone, and return its loss."""
     images, targets = {}, {}
     for s in scenes:
         rng = stream(plan.seed, "pretrain", s.name, step)
@@ -243,7 +252,7 @@ def train_step(plan: Plan, track: Track, scenes: list[Scenes], step: int) -> flo
 
 
 def _resume(track: Track, work: Path, steps: int, progress: Listener) -> int:
-    """Load the newest intact checkpoint; the number of steps it had done."""
+    """Load the newest intact checkpoint and return the number of steps it has done, 0 if there is none."""
     for done in reversed(available(work)):
         try:
             track.load_state_dict(Checkpoint(work, done).read("track"))
@@ -255,12 +264,12 @@ def _resume(track: Track, work: Path, steps: int, progress: Listener) -> int:
     return 0
 
 
-# -- what becomes of it ------------------------------------------------------------------------------------------------
+# -- scoring and writing -----------------------------------------------------------------------------------------------
 
 
 @torch.no_grad()
 def held_out_score(model: Classifier, scenes: list[Scenes]) -> dict[str, Any]:
-    """How well held-out scenes with a class are told from those without it: areas under the ROC curve."""
+    """Return the areas under the ROC curve, by class and their mean, on the held-out scenes."""
     model.eval()
     areas, constant = {}, []
     for s in scenes:
@@ -274,39 +283,57 @@ def held_out_score(model: Classifier, scenes: list[Scenes]) -> dict[str, Any]:
                 areas[f"{s.name}/{name}"] = round(area_under_roc(scores, shown), 4)
     mean = round(sum(areas.values()) / len(areas), 4) if areas else None
     return {
-        "measure": "mean over classes of the area under the ROC curve, held-out scenes", "value": mean, "chance": 0.5,
-        "by_class": areas, "in_all_or_no_held_out_scene": constant,
-    }  # fmt: skip
+        "measure": "mean over classes of the area under the ROC curve, held-out scenes",
+        "value": mean,
+        "chance": 0.5,
+        "by_class": areas,
+        "in_all_or_no_held_out_scene": constant,
+    }
 
 
 def area_under_roc(scores: np.ndarray, positive: np.ndarray) -> float:
-    """The chance that a positive scores above a negative; a tie counts half."""
+    """Return the probability that a positive scores above a negative; a tie counts half."""
     count = int(positive.sum())
     above = rankdata(scores)[positive].sum() - count * (count + 1) / 2
     return float(above / (count * (len(positive) - count)))
 
 
-def _entry(plan: Plan, scenes: list[Scenes], track: Track, not_reached: list[str]) -> dict[str, Any]:
+def _make_entry(plan: Plan, scenes: list[Scenes], track: Track, not_reached: list[str]) -> dict[str, Any]:
     train = plan.train
     return {
         "command": plan.command,
         "learns": "which classes an image shows; all maps pooled, one linear layer per domain, dropped afterwards",
         "labels": f"a class is present if it covers at least {PRESENT:g} of the pixels; nothing pixel-level",
         "data": {
-            s.name: {"version": VERSION, "split": s.dataset.split, "size": list(plan.size), "trained": s.trained,
-                     "held_out": s.held_out, "fingerprint": s.dataset.fingerprint}
+            s.name: {
+                "version": VERSION,
+                "split": s.dataset.split,
+                "size": list(plan.size),
+                "trained": s.trained,
+                "held_out": s.held_out,
+                "fingerprint": s.dataset.fingerprint,
+            }
             for s in scenes
         },
-        "steps": plan.steps, "seed": plan.seed, "batch_size": train.batch_size, "optimizer": train.optimizer,
-        "lr": train.lr, "weight_decay": train.weight_decay, "warmup_steps": train.warmup_epochs,
-        "schedule": "linear warm-up, then cosine", "threads": train.threads,
-        "parameters": sum(p.numel() for p in track.model.encoder.parameters()), "not_reached": not_reached,
-        "score": held_out_score(track.model, scenes), "versions": versions(), "hardware": hardware("cpu"),
-    }  # fmt: skip
+        "steps": plan.steps,
+        "seed": plan.seed,
+        "batch_size": train.batch_size,
+        "optimizer": train.optimizer,
+        "lr": train.lr,
+        "weight_decay": train.weight_decay,
+        "warmup_steps": train.warmup_epochs,
+        "schedule": "linear warm-up, then cosine",
+        "threads": train.threads,
+        "parameters": sum(p.numel() for p in track.model.encoder.parameters()),
+        "not_reached": not_reached,
+        "score": held_out_score(track.model, scenes),
+        "versions": versions(),
+        "hardware": hardware("cpu"),
+    }
 
 
 def _write(encoder: Encoder, path: Path) -> dict[str, Any]:
-    """The encoder's tensors under timm's names, its own norms as `norms.<scale>`: what `model.weights` reads."""
+    """Write the encoder's tensors under timm's names, and its own norms as `norms.<scale>`, for `model.weights`."""
     tensors = {name.removeprefix("body."): value.detach().clone() for name, value in encoder.state_dict().items()}
     write_output(path, lambda temporary: save_file(tensors, temporary))
     return {"file": path.name, "sha256": sha256_file(path), "bytes": path.stat().st_size}

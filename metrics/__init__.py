@@ -1,4 +1,4 @@
-"""Streaming, mergeable metrics for dense prediction. A metric is one file and one registration.
+"""Metrics for dense prediction that add up batches and can be merged. Each metric is one file.
 
 from fmtlbench.metrics import MeanIoU
 meter = MeanIoU(num_classes=40)

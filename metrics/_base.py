@@ -29,7 +29,7 @@ class MetricError(FmtlbenchError, ValueError):
 
 @dataclass(frozen=True)
 class MetricResult:
-    """A score. `value` is NaN when not one valid pixel was seen."""
+    """A score. `value` is NaN if there was no valid pixel."""
 
     value: float
     label: str
@@ -39,11 +39,11 @@ class MetricResult:
 
 
 class Metric:
-    """Sums over pixels: `update` adds a batch, `merge` adds another meter's sums, `compute` turns them into a score.
+    """A meter: `update` adds a batch to its sums, `merge` another meter's sums, `compute` turns them into a score.
 
     Subclasses implement `update`, which ends in `self._add(name=tensor, ...)`, and `_score(sums)`. Counts are int64 and
-    sums float64, so the order of updates and merges changes counts not at all and sums only in the last bits. The state
-    lives on the device of the first update.
+    sums float64, so the order of updates and merges does not change counts and changes sums only in the last bits. The
+    state stays on the device of the first update.
     """
 
     name: ClassVar[str] = ""  # set by the registry
@@ -54,8 +54,8 @@ class Metric:
     description: ClassVar[str]
     # Arguments (or name=value) that a config or a flag cannot choose, with the reason.
     decided: ClassVar[Mapping[str, str]] = {}
-    scores_training_labels: ClassVar[bool] = False  # where labels to train on and to score against differ
-    takes_raw: ClassVar[bool] = False  # `update` takes the network's raw outputs, not what the task decodes them to
+    scores_training_labels: ClassVar[bool] = False  # score against the labels used for training, if they differ
+    takes_raw: ClassVar[bool] = False  # `update` takes the network's raw outputs, before the task decodes them
 
     def __init__(self, **options: Any) -> None:
         self.options = options
@@ -65,14 +65,14 @@ class Metric:
     def set_up(cls, task: TaskSpec, dataset: DatasetInfo, size: tuple[int, int], options: Mapping[str, Any]) -> Self:
         """Return a meter for a task of a dataset at an image size.
 
-        A metric that needs to know more than its options, such as the number of classes
-        (`dataset.classes[task.name]`), asks for it here.
+        A metric that needs more than its options, such as the number of classes (`dataset.classes[task.name]`),
+        overrides this method.
 
         Args:
             task: The task's record: name, kind of labels, and so on.
-            dataset: What the dataset says of itself: class names, options for this metric, and so on.
+            dataset: The dataset's description: class names, options for this metric, and so on.
             size: Height and width of the images.
-            options: What a config says; it counts more than what the dataset says.
+            options: The config's options; they take precedence over the dataset's.
         """
         meter = cls(**{**dataset.metric_options.get(cls.name, {}), **options})
         if task.unit is not None:
@@ -84,7 +84,7 @@ class Metric:
         raise NotImplementedError
 
     def _score(self, sums: dict[str, torch.Tensor]) -> tuple[float, dict[str, float]]:
-        """CPU sums → (value, extras). Called only when something was added."""
+        """Return (value, extras) from the sums, which are on the CPU; called only if something was added."""
         raise NotImplementedError
 
     def merge(self, other: Metric) -> None:
@@ -111,12 +111,12 @@ class Metric:
         self._sums = {}
 
     def state(self) -> dict[str, np.ndarray]:
-        """The sums so far, as arrays: what `compute` works from."""
+        """Return the sums so far as arrays, from which `load_state` continues."""
         self._settle()
         return {key: value.cpu().numpy().copy() for key, value in self._sums.items()}
 
     def load_state(self, state: Mapping[str, np.ndarray]) -> None:
-        """Continue from what `state` gave."""
+        """Replace the sums by those that `state` returned."""
         import torch
 
         self._sums = {key: torch.as_tensor(value).clone() for key, value in state.items()}
@@ -137,11 +137,11 @@ def option(metric: str, name: str, value: str, valid: tuple[str, ...]) -> str:
 
 
 def as_tensor(value: Any, name: str, *, kinds: str, channels: int = 1) -> torch.Tensor:
-    """A [B,H,W] (or [B,C,H,W]) tensor of an accepted kind; arrays are wrapped, a single channel axis is dropped.
+    """Return `value` as a tensor [B, H, W] (or [B, C, H, W]) of an accepted kind; drop an axis of a single channel.
 
     Args:
         value: Torch tensor or numpy array.
-        name: How the error message calls it, for example "mIoU prediction".
+        name: Its name in error messages, for example "mIoU prediction".
         kinds: Accepted dtypes: any of "i" (integer), "b" (bool), "f" (floating).
         channels: Expected length of axis 1; 1 also accepts a tensor without that axis.
     """
@@ -183,10 +183,10 @@ def require(*checks: tuple[torch.Tensor, str, torch.Tensor, str]) -> None:
 
     for fine, (_, name, tensor, expected) in zip(torch.stack([check[0] for check in checks]).tolist(), checks):
         if not fine:
-            raise MetricError(f"{name}: {_contents(tensor)}, expected {expected}")
+            raise MetricError(f"{name}: {_describe_values(tensor)}, expected {expected}")
 
 
-def _contents(tensor: torch.Tensor) -> str:
+def _describe_values(tensor: torch.Tensor) -> str:
     if not tensor.is_floating_point():
         return f"values from {tensor.min().item()} to {tensor.max().item()}"
     bad = (~tensor.isfinite()).sum().item()
@@ -196,25 +196,25 @@ def _contents(tensor: torch.Tensor) -> str:
 
 
 def within(tensor: torch.Tensor, low: float, high: float) -> torch.Tensor:
-    """Scalar bool: every value in [low, high]. NaN and infinities fail."""
+    """Return a scalar bool, true if every value is in [low, high]; false for NaN and infinities."""
     smallest, largest = tensor.aminmax()
     return (smallest >= low) & (largest <= high)
 
 
 def finite(tensor: torch.Tensor) -> torch.Tensor:
-    """Scalar bool, in one pass: NaN and infinity propagate into the extrema."""
+    """Return a scalar bool, true if every value is finite; one pass, since the extrema carry NaN and infinity."""
     smallest, largest = tensor.aminmax()
     return smallest.isfinite() & largest.isfinite()
 
 
 def whole(target: torch.Tensor) -> torch.Tensor:
-    """Scalar bool: the labels are whole numbers within 0 … 255."""
+    """Return a scalar bool, true if the labels are whole numbers from 0 to 255."""
     fine = within(target, 0, IGNORE)
     return fine & (target.int() == target).all() if target.is_floating_point() else fine
 
 
 def binary_label(target: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Labels {0, 1, 255} of any dtype → (int32 labels with 2 for ignored, scalar bool: nothing else occurs)."""
+    """Return labels {0, 1, 255} as int32 with 2 for ignored, and a scalar bool, true if no other value occurs."""
     label = target.int()
     values = label.clamp(0, IGNORE).flatten().bincount(minlength=IGNORE + 1)
     return label.clamp(max=2), whole(target) & (values[2:IGNORE].sum() == 0)

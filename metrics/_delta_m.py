@@ -14,7 +14,7 @@ def delta_m(
     higher_is_better: Mapping[Hashable, bool],
     weights: Mapping[Hashable, float] | None = None,
 ) -> float:
-    """Mean over keys of ±(value − baseline) / |baseline| in percent, signed so that up is better.
+    """Return the mean over keys of ±(value − baseline) / |baseline| in percent, signed so that larger is better.
 
     Args:
         values: Score per key, for example per (client, task, metric).

@@ -1,4 +1,4 @@
-"""Class-weighted binary cross-entropy of edge detection, the value the papers watch while training."""
+"""Class-weighted binary cross-entropy of edge detection, which the papers report during training."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class EdgeLoss(Metric):
     """Mean over the valid pixels of the set of −[w·y·log s + (1−w)(1−y)·log(1−s)], s = sigmoid(logit).
 
     Args:
-        positive_weight: w of the score, whatever the training weighs; 0.95 in every public meter.
+        positive_weight: w of the score, independent of the training loss; 0.95 in every public meter.
     """
 
     label, unit, higher_is_better = "edge_loss", "", False

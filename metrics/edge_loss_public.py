@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class EdgeLossPublic(EdgeLoss):
     """`edge_loss` with the sigmoid applied twice: the public meters hand probabilities to a loss that expects logits.
 
-    Takes logits all the same, so that both can watch one output.
+    It takes logits too, so that both metrics can score the same output.
     """
 
     label = "edge_loss_public"

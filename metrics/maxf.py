@@ -72,9 +72,9 @@ class MaxF(Metric):
             return
         steps, fine = len(self.grid) + 1, self.levels
         scores = prediction if self.options["scores"] == "probability" else prediction.float().sigmoid()
-        # on a CPU image by image, which stays in the cache; on a GPU all at once
+        # on a CPU image by image, so that data stay in its cache; on a GPU all at once
         part = len(target) if target.is_cuda else 1
-        counts = torch.cat([_histogram(p, t, fine) for p, t in zip(scores.split(part), target.split(part))])
+        counts = torch.cat([_count_pixels(p, t, fine) for p, t in zip(scores.split(part), target.split(part))])
         known = whole(target) & (counts[:, 2:IGNORE].sum() == 0)
         require(
             (within(prediction, 0, 1), "maxF prediction", prediction, "probabilities in [0, 1]"),
@@ -103,10 +103,10 @@ class MaxF(Metric):
 
 @lru_cache
 def levels(thresholds: int) -> int | None:
-    """The least multiple m·s of s = thresholds + 1 with floor(m·s·p) ≥ m·k exactly where p ≥ k/s, in single precision.
+    """Return the least m·s, s = thresholds + 1, with floor(m·s·p) ≥ m·k exactly where p ≥ k/s, in single precision.
 
-    Rounding spoils m = 1 for many s (k = 17 of 20); a product rounds monotonously, so each k is decided at the
-    threshold itself and at the number below it. None if no m below 20 will do.
+    With m = 1, rounding breaks this for many s (k = 17 of 20). Rounding is monotonic, so it is enough to test each k at
+    the threshold itself and at the next smaller number. None if no m below 20 works.
     """
     import numpy as np
 
@@ -121,8 +121,8 @@ def levels(thresholds: int) -> int | None:
     return None
 
 
-def _histogram(prediction: torch.Tensor, target: torch.Tensor, fine: int) -> torch.Tensor:
-    """Pixels by (image, label, level), [B, 256, fine + 1]. Ignored pixels have their row, and stray labels theirs."""
+def _count_pixels(prediction: torch.Tensor, target: torch.Tensor, fine: int) -> torch.Tensor:
+    """Count pixels by (image, label, level), [B, 256, fine + 1]; ignored and invalid labels have their own rows."""
     import torch
 
     bins = fine + 1

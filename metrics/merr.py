@@ -47,7 +47,7 @@ class MeanAngle(Metric):
         self._add(**dict(zip(("angle", "pixels", "histogram", "within"), sums or self._by_torch(prediction, target))))
 
     def _by_torch(self, prediction: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Sum as the compiled kernel does, on any device and for any dtype."""
+        """Return the same sums as the compiled kernel, on any device and for any dtype."""
         import torch
 
         require(

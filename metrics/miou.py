@@ -56,7 +56,7 @@ class MeanIoU(Metric):
         if not target.numel():
             return
         c, rows = self.num_classes, self.ignore + 1
-        # one histogram over (label, prediction), ignored row included: no masks, and stray labels show in their rows
+        # one histogram over (label, prediction), with rows for ignored and invalid labels, so that no masks are needed
         index = target.to(torch.int32, copy=True).mul_(c).add_(prediction.int()).clamp_(0, rows * c - 1)
         counts = index.flatten().bincount(minlength=rows * c).view(rows, c)
         labels = f"class ids 0 to {c - 1} or {self.ignore} (ignore)"
@@ -68,15 +68,15 @@ class MeanIoU(Metric):
         self._add(confusion=counts[:c])  # [label, prediction]
 
     def per_class(self) -> list[float]:
-        """IoU in percent per class; NaN for a class in neither prediction nor label."""
+        """Return the IoU in percent per class; NaN for a class in neither prediction nor label."""
         if not self._sums:
             return [math.nan] * self.num_classes
-        hit, union = _hit_union(self._sums["confusion"].cpu())
+        hit, union = _count_hit_union(self._sums["confusion"].cpu())
         return (100 * hit / union).tolist()
 
     def _score(self, sums: dict[str, torch.Tensor]) -> tuple[float, dict[str, float]]:
         confusion = sums["confusion"]
-        hit, union = _hit_union(confusion)
+        hit, union = _count_hit_union(confusion)
         total = confusion.sum().item()
         if not total:
             return math.nan, {}
@@ -85,6 +85,6 @@ class MeanIoU(Metric):
         return 100 * mean.item(), {"pixelAcc": 100 * hit.sum().item() / total}
 
 
-def _hit_union(confusion: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _count_hit_union(confusion: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     hit = confusion.diag().double()
     return hit, confusion.sum(0) + confusion.sum(1) - hit

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from .edges.image import Counts
 
-# A match may lie this many pixels away at least: on tiny images the papers' fraction of the diagonal is less than one
-# pixel, and nothing but the very same pixel would count. No effect at the papers' sizes (5.4 and 8.0 pixels).
+# The smallest matching tolerance: on tiny images the papers' fraction of the diagonal is less than one pixel, and only
+# the very same pixel would match. No effect at the papers' sizes (5.4 and 8.0 pixels).
 MIN_PIXELS = 1.5
 
 
@@ -76,7 +76,7 @@ class OdsF(Metric):
 
     @classmethod
     def set_up(cls, task: TaskSpec, dataset: DatasetInfo, size: tuple[int, int], options: Mapping[str, Any]) -> Self:
-        """Let the dataset's tolerance be a pixel and a half at least; what a config says is taken as it is."""
+        """Return a meter with the dataset's tolerance, raised to MIN_PIXELS; a config's own tolerance is not raised."""
         meant = dataset.metric_options.get(cls.name, {})
         if "max_dist" in meant:
             options = {"max_dist": max(meant["max_dist"], MIN_PIXELS / math.hypot(*size)), **options}
@@ -99,7 +99,7 @@ class OdsF(Metric):
             require(probable, (known, "odsF target", target, "0, 1 or 255 (ignore)"))
             codes = label.byte().cpu().numpy()
             labels, ignored = codes & 1, codes == 2 if (codes == 2).any() else None
-        strength = (prediction.float() * 255).byte().cpu().numpy()  # truncates, as the public route does
+        strength = (prediction.float() * 255).byte().cpu().numpy()  # truncates, as the public code does
         for i in range(len(strength)):
             self._image(strength[i], labels[i], None if ignored is None else ignored[i])
 
@@ -146,7 +146,7 @@ class OdsF(Metric):
                 ) from error
 
     def close(self) -> None:
-        """Finish the work under way and end the worker processes; the next update starts them again."""
+        """Finish the running work and end the worker processes; the next update starts them again."""
         self._settle()
         if self._pool is not None:
             self._pool.shutdown()
@@ -157,7 +157,7 @@ class OdsF(Metric):
         return {**self.__dict__, "_pool": None}
 
     def curve(self) -> dict[str, np.ndarray]:
-        """Arrays threshold, precision, recall and F (fractions), one entry per threshold."""
+        """Return arrays threshold, precision, recall and F (fractions), one entry per threshold."""
         import numpy as np
 
         from .edges.curve import precision_recall

@@ -47,12 +47,12 @@ class RMSE(Metric):
         same_shape("RMSE", prediction, target)
         if not target.numel():
             return
-        limit = torch.tensor(self.max_depth, dtype=target.dtype).item()  # as torch compares: in the label's dtype
+        limit = torch.tensor(self.max_depth, dtype=target.dtype).item()  # in the label's dtype, as torch compares
         sums = compiled("depths", (prediction, target), MIN_PREDICTION, limit, CLOSE)
         self._add(**dict(zip(("squared", "relative", "close", "pixels"), sums or self._by_torch(prediction, target))))
 
     def _by_torch(self, prediction: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Sum as the compiled kernel does, on any device and for any dtype."""
+        """Return the same sums as the compiled kernel, on any device and for any dtype."""
         import torch
 
         require(

@@ -1,4 +1,4 @@
-"""The networks that clients can build: one file each. Importing this room, or any built-in file, leaves torch alone."""
+"""The networks that clients can build, one file each. Importing this package does not import torch."""
 
 from ._base import ARCHITECTURES, Architecture
 

@@ -1,4 +1,4 @@
-"""What a network says of itself before torch is there, and how it is built once it is."""
+"""The base class of architectures: a description that does not need torch, and a method that builds the network."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ ARCHITECTURES: Registry[type[Architecture]] = Registry("architecture", "fmtlbenc
 
 
 class Architecture:
-    """A network: which maps of the encoder it decodes, what can be chosen about it, how it is built and trained.
+    """A network: which maps of the encoder it decodes, its options, how it is built and trained.
 
-    Its modules belong into a file that only `build` imports, so that a config can be checked without torch.
+    Put its modules into a file that only `build` imports, so that a config can be checked without torch.
     """
 
     name: ClassVar[str]
@@ -45,7 +45,7 @@ class Architecture:
 
     @classmethod
     def refuses(cls, params: Any, config: RunConfig) -> str | None:
-        """Return why the network cannot be used in a run with this config; None where it can."""
+        """Return why the network cannot be used in a run with this config; None if it can."""
         return None
 
     def build(self, encoder: Encoder, outputs: dict[str, int], federation_outputs: dict[str, int]) -> DenseNet:

@@ -1,4 +1,4 @@
-"""FMTL-Bench's TC (task-conditioned) network: one U-shaped decoder for all tasks, steered by an embedding of the task.
+"""FMTL-Bench's TC (task-conditioned) network: one U-shaped decoder for all tasks, conditioned on a task embedding.
 
 Its encoder does not depend on the task, so all tasks can be learned in one optimiser step. The paper learns them one
 after the other.

@@ -20,26 +20,32 @@ from .views import View
 
 
 def train_batches(
-    view: View, tasks: tuple[str, ...], size: int, rng: np.random.Generator, augment: tuple[str, ...],
-    device: torch.device, workers: int = 0, amounts: Amounts = USUAL,
-) -> Iterator[dict[str, Tensor]]:  # fmt: skip
-    """One epoch in random order. A last, smaller batch is dropped unless it is the only one.
+    view: View,
+    tasks: tuple[str, ...],
+    size: int,
+    rng: np.random.Generator,
+    augment: tuple[str, ...],
+    device: torch.device,
+    workers: int = 0,
+    amounts: Amounts = USUAL,
+) -> Iterator[dict[str, Tensor]]:
+    """Yield the batches of one epoch in random order; a last, smaller batch is dropped unless it is the only one.
 
     Args:
-        view: which images.
-        tasks: whose labels.
+        view: the images to use.
+        tasks: the tasks whose labels to load.
         size: images per batch.
         rng: decides the order and, image by image, every random transform.
         augment: names of transforms.AUGMENTATIONS; embedded data take 'flip' alone.
-        device: where the tensors shall be.
-        workers: processes that load real images ahead; 0 loads in this one. Moves no number.
-        amounts: of the random transforms of real images.
+        device: where to put the tensors.
+        workers: processes that load real images ahead; 0 loads in this process. Does not change the result.
+        amounts: strengths of the random transforms of real images.
     """
     order = view.indices[rng.permutation(len(view))]
-    parts = _parts(order[: batch_count(len(view), size) * size], size)
+    parts = _split_into_batches(order[: batch_count(len(view), size) * size], size)
     if not view.dataset.stacked:
         seed = int(rng.integers(2**63))
-        loaded = _real_batches(view, parts, tasks, augment, seed, device, workers, amounts)
+        loaded = _load_real_batches(view, parts, tasks, augment, seed, device, workers, amounts)
         yield from (relabelled(view, batch) for batch in loaded)
         return
     for indices in parts:
@@ -52,22 +58,22 @@ def train_batches(
 def test_batches(
     view: View, tasks: tuple[str, ...], size: int, device: torch.device, workers: int = 0
 ) -> Iterator[dict[str, Tensor]]:
-    """Every image once, in order; real ones padded or stretched to the dataset's size."""
-    parts = _parts(view.indices, size)
+    """Yield batches with every image once, in order; real images are padded or stretched to the dataset's size."""
+    parts = _split_into_batches(view.indices, size)
     if not view.dataset.stacked:
-        yield from (relabelled(view, b) for b in _real_batches(view, parts, tasks, (), None, device, workers))
+        yield from (relabelled(view, b) for b in _load_real_batches(view, parts, tasks, (), None, device, workers))
         return
     for indices in parts:
         yield relabelled(view, to_tensors(view.dataset.batch(indices, keys=("image", *tasks)), device))
 
 
 def relabelled(view: View, batch: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The batch with the labels of the view's own world; the same batch where that is the dataset's."""
+    """Return the batch with the view's relabelling rules applied; the same batch if the view has none."""
     return relabel(batch, view.relabel, view.classes) if view.relabel else batch
 
 
 def batch_count(images: int, size: int) -> int:
-    """Training batches per epoch."""
+    """Return the number of training batches per epoch."""
     return max(1, images // size)
 
 
@@ -80,14 +86,20 @@ def flip(arrays: dict[str, np.ndarray], which: np.ndarray) -> None:
         value[which] = mirrored
 
 
-def _real_batches(
-    view: View, parts: list[np.ndarray], tasks: tuple[str, ...], augment: tuple[str, ...], seed: int | None,
-    device: torch.device, workers: int, amounts: Amounts = USUAL,
-) -> Iterator[dict[str, Tensor]]:  # fmt: skip
-    from .loading import RealBatches, load  # it compiles loops, which embedded data do without
+def _load_real_batches(
+    view: View,
+    parts: list[np.ndarray],
+    tasks: tuple[str, ...],
+    augment: tuple[str, ...],
+    seed: int | None,
+    device: torch.device,
+    workers: int,
+    amounts: Amounts = USUAL,
+) -> Iterator[dict[str, Tensor]]:
+    from .loading import RealBatches, load  # imported late: it compiles loops that embedded data do not need
 
     return load(RealBatches(view.dataset, parts, ("image", *tasks), augment, seed, amounts), device, workers)
 
 
-def _parts(indices: np.ndarray, size: int) -> list[np.ndarray]:
+def _split_into_batches(indices: np.ndarray, size: int) -> list[np.ndarray]:
     return [indices[start : start + size] for start in range(0, len(indices), size)]

@@ -1,8 +1,8 @@
-"""Decoded real data on disk: what decoding gave, bit for bit, memory-mapped; made with `fmtlbench data cache`.
+"""Keep decoded real data on disk, bit for bit and memory-mapped; `fmtlbench data cache` builds this cache.
 
-A split is a folder of parts: some samples' images, or their labels of one task. So a run that uses some tasks or the
-first images finds what it needs in the cache of the whole split. Parts are written once and appear whole: a build that
-was interrupted goes on where it stopped, and two builds at once share the work at worst doing a part twice.
+A split is a folder of parts: the images of some samples, or their labels of one task. So a run that uses only some
+tasks or the first images can read the cache of the whole split. A part is written completely or not at all: a build
+that was interrupted continues where it stopped, and two builds at the same time at worst write a part twice.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from ..errors import FmtlbenchError
 from ..files import remove_stale
 from .cache_part import Part, Sample, write_part
 
-FORMAT = 2  # raise it whenever the files change
-SAMPLES = 64  # per part: little work lost when interrupted, few files
+FORMAT = 2  # raise it whenever the file format changes
+SAMPLES = 64  # per part: few enough to lose little work when interrupted, enough to need few files
 
 Progress = Callable[[int, int], None]
 
 
 def cache_folder(dataset: Any, cache_dir: Path | None = None) -> Path:
-    """Where decoded samples of this archive's split belong; the parts say which files they were made of."""
+    """Return the folder for the decoded samples of this archive's split; each part records its source files."""
     name = f"{dataset.info.domain}-{dataset.split}-{dataset.lineage[:32]}-v{FORMAT}"
     return cache_root(cache_dir) / "decoded" / name
 
 
 def build_cache(dataset: Any, cache_dir: Path | None = None, progress: Progress | None = None) -> Path:
-    """Decode what is not in the cache yet; what is there is read and checked, and made again if damaged or outdated.
+    """Decode what the cache lacks, check what it has, and decode damaged or outdated parts again.
 
     Args:
         dataset: a reader of real data, see fmtlbench.datasets; its tasks and images are cached.
@@ -54,7 +54,7 @@ def build_cache(dataset: Any, cache_dir: Path | None = None, progress: Progress 
 
 
 def open_cached(dataset: Any, cache_dir: Path | None = None) -> CachedDataset | None:
-    """The dataset read from its cache, if that has all images of some key; damage is told of and left alone."""
+    """Return the dataset backed by its cache, or None if no key is cached completely; warn about damaged parts."""
     folder = cache_folder(dataset, cache_dir)
     if not folder.is_dir():
         return None
@@ -63,9 +63,9 @@ def open_cached(dataset: Any, cache_dir: Path | None = None) -> CachedDataset | 
 
 
 class CachedDataset:
-    """A reader whose samples come out of the cache; what that lacks, and everything else, is asked of the reader.
+    """A reader that takes samples from the cache, and everything that is not there from the original reader.
 
-    Arrays of the cache are read-only. One that turns out damaged is read from the archive instead, with a warning.
+    Cached arrays are read-only. A damaged one is read from the archive instead, with a warning.
     """
 
     def __init__(self, source: Any, folder: Path) -> None:
@@ -74,7 +74,7 @@ class CachedDataset:
         for key in _keys(source):
             made_of = source.provenance(key)
             try:
-                self._parts[key] = [_open(folder, made_of, part) for part in range(_part_count(source))]
+                self._parts[key] = [_open_part(folder, made_of, part) for part in range(_part_count(source))]
             except FileNotFoundError:
                 continue
             except BrokenCacheError as error:
@@ -100,14 +100,14 @@ class CachedDataset:
 
     @property
     def cached_keys(self) -> tuple[str, ...]:
-        """What does not come from the archive."""
+        """The keys that are read from the cache instead of the archive."""
         return tuple(self._parts)
 
     def sample(self, index: int, keys: Iterable[str] | None = None) -> Sample:
-        """As the reader's, bit for bit."""
+        """Return the same sample as the original reader, bit for bit."""
         keys = _keys(self.source) if keys is None else tuple(keys)
         if not 0 <= operator.index(index) < len(self) or not set(keys) <= set(_keys(self.source)):
-            return self.source.sample(index, keys)  # it knows what to say
+            return self.source.sample(index, keys)  # it raises the right error
         found = {key: self._read(index, key) for key in keys if key in self._parts}
         absent = [key for key in keys if found.get(key) is None]
         found |= self.source.sample(index, absent) if absent else {}
@@ -126,7 +126,7 @@ def _build(dataset: Any, folder: Path, progress: Progress) -> None:
     parts = [(part, key) for part in range(_part_count(dataset)) for key in origins]
     total, missing, done = len(dataset) * len(origins), [], 0
     for part, key in parts:
-        problem = _problem(folder, origins[key], part)
+        problem = _find_problem(folder, origins[key], part)
         if problem is None:
             done += len(_numbers(dataset, part))
             progress(done, total)
@@ -137,17 +137,17 @@ def _build(dataset: Any, folder: Path, progress: Progress) -> None:
     random.Random().shuffle(missing)  # two builds at once mostly work on different parts
     for part, key in missing:
         numbers = _numbers(dataset, part)
-        if _problem(folder, origins[key], part) is not None:  # another process may have been faster
+        if _find_problem(folder, origins[key], part) is not None:  # another process may have written it meanwhile
             samples = (dataset.sample(index, (key,)) for index in numbers)
-            write_part(_path(folder, origins[key], part), *_about(origins[key], part), samples)
+            write_part(_path(folder, origins[key], part), *_describe_part(origins[key], part), samples)
         done += len(numbers)
         progress(done, total)
 
 
-def _problem(folder: Path, made_of: Any, part: int) -> str | None:
-    """None: the part is there and whole, every byte was read. Empty: it is not there."""
+def _find_problem(folder: Path, made_of: Any, part: int) -> str | None:
+    """Return None if the part is complete and undamaged, "" if it does not exist, else what is wrong with it."""
     try:
-        _open(folder, made_of, part).verify()
+        _open_part(folder, made_of, part).verify()
     except FileNotFoundError:
         return ""
     except BrokenCacheError as error:
@@ -155,16 +155,16 @@ def _problem(folder: Path, made_of: Any, part: int) -> str | None:
     return None
 
 
-def _open(folder: Path, made_of: Any, part: int) -> Part:
-    return Part(_path(folder, made_of, part), *_about(made_of, part))
+def _open_part(folder: Path, made_of: Any, part: int) -> Part:
+    return Part(_path(folder, made_of, part), *_describe_part(made_of, part))
 
 
 def _path(folder: Path, made_of: Any, part: int) -> Path:
     return folder / f"{made_of.name}-{part:05d}.bin"
 
 
-def _about(made_of: Any, part: int) -> tuple[dict[str, Any], list[Any]]:
-    """What a part must say of itself to be taken for the right one, and of each of its samples."""
+def _describe_part(made_of: Any, part: int) -> tuple[dict[str, Any], list[Any]]:
+    """Return the description that a valid part must carry, and the description of each of its samples."""
     about = {"format": FORMAT, "made_of": made_of.common, "part": part}
     return about, made_of.images[part * SAMPLES : (part + 1) * SAMPLES]
 

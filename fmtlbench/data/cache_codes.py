@@ -1,4 +1,4 @@
-"""Floating-point numbers that came from few codes, such as normals from 8-bit pictures, stored as codes again."""
+"""Store floating-point arrays with few different values (such as normals from 8-bit pictures) as codes and a table."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from ..jit import entry
 
 
 def encoded(array: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    """Codes of 8 or 16 bits and their table; the array itself and None if it has too many different values."""
-    bits = np.ascontiguousarray(array).reshape(-1).view(np.uint32)  # bits: -0.0 and 0.0 are told apart
+    """Return 8- or 16-bit codes and their table, or the array and None if it has too many different values."""
+    bits = np.ascontiguousarray(array).reshape(-1).view(np.uint32)  # as bits, so that -0.0 and 0.0 stay different
     codes, table = np.empty(bits.shape, np.uint16), np.empty(1 << 16, np.uint32)
     count = number_values(bits, codes, table)
     if count < 0:
@@ -32,9 +32,9 @@ def look_up(codes, table, out):
 
 @entry
 def number_values(bits, codes, table):
-    """Number the different values in order of appearance; how many there are, or -1 if `table` is too short.
+    """Number the different values in order of appearance; return their count, or -1 if `table` is too short.
 
-    A hash table with open addressing: sorting a million numbers would take longer than decoding the image.
+    Uses a hash table with open addressing, because sorting a million numbers takes longer than decoding the image.
     """
     slots = np.full(4 * len(table), -1, np.int32)
     mask = np.uint32(len(slots) - 1)

@@ -2,8 +2,8 @@
 
     arrays, each at a multiple of 64 bytes | index as JSON | length and checksum of the index, magic
 
-The file appears whole or not at all. Every stored array carries the sum of its 64-bit words, compared whenever it is
-read: any damage within one word is seen, and so is all but a vanishing part of anything larger.
+The file is written completely or not at all. Every stored array carries the sum of its 64-bit words, which is compared
+whenever the array is read: this detects all damage within one word and nearly all larger damage.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ Sample = dict[str, np.ndarray]
 
 
 class Part:
-    """A part that was opened: size, index and description are right, each array is checked when it is read."""
+    """An open part. Its size, index and description have been checked; each array is checked when it is read."""
 
     def __init__(self, path: Path, about: dict[str, Any], sources: list[Any]) -> None:
         """Map the file.
 
         Args:
             path: of the file.
-            about: what it must say of itself.
-            sources: what its first samples must have been made of; it may hold more.
+            about: the description that its index must contain.
+            sources: what its first samples must have been made of; it may hold more samples.
 
         Raises:
-            FileNotFoundError: there is no such part, or it holds only some of these samples.
-            BrokenCacheError: there is, and it cannot be trusted.
+            FileNotFoundError: the part does not exist, or it holds only some of these samples.
+            BrokenCacheError: the part exists but is damaged or made of other files.
         """
         self.path = path
         try:
@@ -53,7 +53,7 @@ class Part:
             if len(theirs) != len(index["samples"]):
                 raise BrokenCacheError("describes other samples than it holds")
             if len(theirs) < len(sources):
-                raise FileNotFoundError(path)  # of a run with fewer images
+                raise FileNotFoundError(path)  # written by a run with fewer images
             self._samples, self._sha256, self._end = index["samples"], index["sha256"], index["bytes"]
         except FileNotFoundError:
             raise
@@ -61,21 +61,21 @@ class Part:
             raise BrokenCacheError(f"{path}: {error}") from None
 
     def read(self, place: int, key: str) -> np.ndarray:
-        """An array of the part's sample `place`, read-only; only codes are expanded to a copy."""
+        """Return an array of the part's sample number `place`, read-only unless it was stored as codes."""
         stored = self._samples[place][key]
-        array = self._stored(stored)
+        array = self._read_stored(stored)
         if "table" in stored:
             from .cache_codes import decoded
 
-            return decoded(array, self._stored(stored["table"]))
+            return decoded(array, self._read_stored(stored["table"]))
         return array
 
     def verify(self) -> None:
-        """Read every byte."""
+        """Read every byte and raise BrokenCacheError if the arrays are damaged."""
         if hashlib.sha256(self._bytes[: self._end]).hexdigest() != self._sha256:
             raise BrokenCacheError(f"{self.path}: the arrays are damaged")
 
-    def _stored(self, stored: dict[str, Any]) -> np.ndarray:
+    def _read_stored(self, stored: dict[str, Any]) -> np.ndarray:
         try:
             start, dtype, shape = stored["at"], np.dtype(stored["dtype"]), tuple(stored["shape"])
             size = dtype.itemsize * int(np.prod(shape))
@@ -88,7 +88,7 @@ class Part:
 
 
 def write_part(path: Path, about: dict[str, Any], sources: list[Any], samples: Iterable[Sample]) -> None:
-    """All of `samples` in one file, in one step; on an error there is no file."""
+    """Write all `samples` into one file; on an error no file is left."""
 
     def write(temporary: Path) -> None:
         with temporary.open("wb") as file:
@@ -104,7 +104,7 @@ def write_part(path: Path, about: dict[str, Any], sources: list[Any], samples: I
 
 
 def word_sum(block: np.ndarray) -> int:
-    """The sum of the 64-bit words of some bytes, which are a multiple of eight."""
+    """Return the sum of the 64-bit words of a block whose length is a multiple of eight bytes."""
     return int(np.add.reduce(block.view(np.uint64), dtype=np.uint64))
 
 
@@ -122,7 +122,7 @@ def _read_index(content: np.ndarray) -> dict[str, Any]:
 
 
 def _store(file: BinaryIO, digest: Any, array: np.ndarray) -> dict[str, Any]:
-    """Append an array; floating-point numbers as codes into a table, where they have few different values."""
+    """Append an array to the file, as codes and a table if it is float32 with few different values."""
     if array.dtype == np.float32:
         from .cache_codes import encoded
 

@@ -1,4 +1,4 @@
-"""Does a dataset hold what it should? Files, shapes, value ranges, and how often every class occurs."""
+"""Check a dataset's files, shapes and value ranges, and count how often every class occurs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass
 class LabelCount:
-    """What was seen of one task. Lowest and highest are over labelled pixels (normals: their lengths)."""
+    """Counts over the labels of one task. `low` and `high` are over labelled pixels (normals: their lengths)."""
 
     images: int = 0
     bad: int = 0
@@ -34,7 +34,7 @@ class LabelCount:
     class_images: np.ndarray | None = None
 
     def add(self, values: np.ndarray, pixels: int, classes: int | None) -> None:
-        """Count one image: `values` are those of its labelled pixels."""
+        """Count one image; `values` holds the values of its labelled pixels."""
         self.images += 1
         self.pixels += pixels
         self.labelled += values.size
@@ -52,7 +52,7 @@ class LabelCount:
 
 @dataclass
 class SplitCheck:
-    """The findings on one split. `bad` maps files (or what stands for one) to what is wrong."""
+    """The findings on one split. `bad` maps a file (or image and task) to what is wrong with it."""
 
     split: str
     images: int
@@ -72,7 +72,7 @@ class SplitCheck:
 
 
 class Rendered:
-    """Samples of an embedded dataset as they are rendered, past any cache."""
+    """Samples of an embedded dataset, rendered without using the cache."""
 
     missing: tuple[Path, ...] = ()
 
@@ -90,7 +90,7 @@ class Rendered:
 def check_split(
     dataset: Any, info: DatasetInfo, split: str, deep: bool = False, progress: Progress | None = None
 ) -> SplitCheck:
-    """Look at a split: every file's presence, and the contents of a seeded choice of images or (`deep`) of all.
+    """Check that every file of a split exists, and the contents of a seeded choice of images or (`deep`) of all.
 
     Args:
         dataset: With `ids`, `missing` and `sample(index, keys)`, opened without insisting on completeness.
@@ -118,7 +118,7 @@ def check_split(
 
 
 def shared_ids(splits: dict[str, Any]) -> list[str]:
-    """Ids that stand in more than one split: a test image that was trained on."""
+    """Return the ids that are in more than one split, which would mean testing on training images."""
     seen: dict[str, int] = {}
     for dataset in splits.values():
         for image in dataset.ids:

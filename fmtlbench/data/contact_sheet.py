@@ -1,4 +1,4 @@
-"""One figure to see what a dataset holds: a row per sample, a column for the image and one per task."""
+"""Draw one figure of a dataset's samples: a row per sample, a column for the image and one per task."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CELL = 1.9  # inches, the width of a picture
 def contact_sheet(
     samples: list[dict[str, np.ndarray]], tasks: Sequence[str], class_names: Mapping[str, Sequence[str]]
 ) -> Figure:
-    """Draw the samples; save the result with `figure.savefig`.
+    """Return a figure of the samples; save it with `figure.savefig`.
 
     Args:
         samples: 'image' and the tasks' labels, as a dataset's item.
@@ -37,7 +37,7 @@ def contact_sheet(
     columns = len(tasks) + 1
     height, width = samples[0]["image"].shape[:2]
     lines = max((kind.key_lines(colours[task]) for task, kind in kinds.items()), default=0)
-    key_high = 0.1 + 0.135 * max(lines, 3)  # what the colours mean stands below each column
+    key_high = 0.1 + 0.135 * max(lines, 3)  # the key to the colours is below each column
     total = CELL * height / width * len(samples) * 1.04 + key_high + 0.4
     figure = Figure(figsize=(CELL * columns * 1.04 + 0.2, total), dpi=110, facecolor="white")
     axes = figure.subplots(len(samples), columns, squeeze=False)

@@ -1,6 +1,6 @@
-"""Batches of real images: read, transform and stack, in this process or in workers.
+"""Read, transform and stack real images into batches, in this process or in worker processes.
 
-What a batch holds depends on its indices and seed alone, so any number of workers gives the same numbers.
+A batch depends only on its indices and seed, so any number of workers gives the same numbers.
 """
 
 from __future__ import annotations
@@ -24,21 +24,26 @@ Batch = dict[str, Tensor]
 
 
 class RealBatches(Dataset):
-    """Item b is the b-th batch, or the error that kept it from being made.
+    """A sequence of batches; item b is the b-th batch, or the error that occurred while making it.
 
     Args:
         dataset: gives `sample(index, keys)` at native resolution, and `size` and `resize`.
         parts: the sample numbers of each batch.
         keys: 'image' and the tasks.
         augment: names of transforms.AUGMENTATIONS.
-        seed: of the random transforms; None for samples that are to be scored.
-        amounts: of the random transforms.
+        seed: of the random transforms; None for test samples, which get none.
+        amounts: strengths of the random transforms.
     """
 
     def __init__(
-        self, dataset: Any, parts: Sequence[np.ndarray], keys: tuple[str, ...], augment: tuple[str, ...],
-        seed: int | None, amounts: Amounts = USUAL,
-    ) -> None:  # fmt: skip
+        self,
+        dataset: Any,
+        parts: Sequence[np.ndarray],
+        keys: tuple[str, ...],
+        augment: tuple[str, ...],
+        seed: int | None,
+        amounts: Amounts = USUAL,
+    ) -> None:
         self.dataset, self.parts, self.keys, self.augment, self.seed = dataset, parts, keys, augment, seed
         self.amounts = amounts
 
@@ -47,15 +52,15 @@ class RealBatches(Dataset):
 
     def __getitem__(self, number: int) -> Batch | FmtlbenchError:
         try:
-            return self._stacked(self.parts[number])
+            return self._stack(self.parts[number])
         except FmtlbenchError as error:
-            return error  # raised from here, it would reach the user as a worker's stack trace
+            return error  # raising it here would show the user a worker's stack trace
 
-    def _stacked(self, indices: np.ndarray) -> Batch:
+    def _stack(self, indices: np.ndarray) -> Batch:
         batch: dict[str, np.ndarray] = {}
         for place, index in enumerate(indices):
-            sample = self._transformed(int(index))
-            # Each goes to its place at once: its arrays are still in the processor's cache.
+            sample = self._transform(int(index))
+            # Copied at once, while its arrays are still in the processor's cache.
             for key in self.keys:
                 value = sample[key][None]
                 if place == 0:
@@ -63,7 +68,7 @@ class RealBatches(Dataset):
                 fill(batch[key][place : place + 1], key, value)
         return {key: torch.from_numpy(value) for key, value in batch.items()}
 
-    def _transformed(self, index: int) -> dict[str, np.ndarray]:
+    def _transform(self, index: int) -> dict[str, np.ndarray]:
         sample = self.dataset.sample(index, self.keys)
         try:
             _check_form(sample)
@@ -83,7 +88,7 @@ def _check_form(sample: dict[str, np.ndarray]) -> None:
 
 
 def load(batches: RealBatches, device: torch.device, workers: int) -> Iterator[Batch]:
-    """The batches in order, on `device`; `workers` processes prepare the next ones meanwhile."""
+    """Yield the batches in order, on `device`, while `workers` processes prepare the next ones."""
     pinned = device.type == "cuda"
     if workers:
         prepare()
@@ -92,7 +97,7 @@ def load(batches: RealBatches, device: torch.device, workers: int) -> Iterator[B
         batches,
         batch_size=None,
         num_workers=min(workers, len(batches)),
-        collate_fn=_as_it_is,
+        collate_fn=_return_unchanged,
         pin_memory=pinned,
         generator=torch.Generator(),  # it draws one number per epoch, which must not come from the training's stream
     )
@@ -107,7 +112,10 @@ def load(batches: RealBatches, device: torch.device, workers: int) -> Iterator[B
 
 
 def _next(prepared: Iterator[Any]) -> Batch | FmtlbenchError | None:
-    """Errors are returned: the trace of one raised here would keep the workers alive."""
+    """Return the next batch, None at the end, or the error of a failed worker.
+
+    The error is returned, not raised: its traceback would keep the workers alive.
+    """
     try:
         return next(prepared, None)
     except RuntimeError as error:
@@ -119,5 +127,5 @@ def _next(prepared: Iterator[Any]) -> Batch | FmtlbenchError | None:
         )
 
 
-def _as_it_is(batch: Any) -> Any:
+def _return_unchanged(batch: Any) -> Any:
     return batch

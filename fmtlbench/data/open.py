@@ -47,7 +47,7 @@ def _tasks_by_domain(config: RunConfig) -> dict[str, tuple[str, ...]]:
 
 
 def _purpose(config: RunConfig, domain: str, tasks: Iterable[str]) -> str | None:
-    """Return "training" where a metric is computed against the labels that are trained on; else None."""
+    """Return "training" if a metric is computed against the labels used for training, else None."""
     specs = task_specs(config, domain)
     twofold = {task for reader in config.data.dataset(domain).readers for task in reader.twofold}
     chosen = [METRICS[specs[task].metric].scores_training_labels for task in tasks if task in twofold]
@@ -63,16 +63,16 @@ def open_split(
     tasks: Iterable[str] | None = None,
     purpose: str | None = None,
 ) -> Reader:
-    """Open the `train` or `test` split of the dataset for `domain`; files come out of the cache where it has them.
+    """Open the `train` or `test` split of the dataset for `domain`, using the cache of decoded files where it exists.
 
     Args:
-        config: Decides which dataset, its size, and how many images (of a list: the first).
-        domain: As the scenario calls it.
+        config: Decides which dataset, its image size, and how many images (the first of its list).
+        domain: The name used in the scenario.
         split: "train" or "test".
-        data_root: Where files lie, if --data-root said so.
+        data_root: The value of --data-root, if it was given.
         progress: Called with (done, total) where something takes long.
         tasks: Labels it must have; by default all it lists.
-        purpose: What labels are for, "training" or "scoring"; by default what the split is for.
+        purpose: What the labels are for, "training" or "scoring"; by default decided by the split.
     """
     info = config.dataset(domain)
     samples = (config.train_samples if split == "train" else config.test_samples) or {}

@@ -1,6 +1,6 @@
-"""Labels that are not the dataset's: clients of one world and of another disagree about the same images.
+"""Change labels by a rule, so that two groups of clients have conflicting labels for the same images.
 
-Every rule is its own world's truth: training and scoring see it alike. It commutes with mirroring.
+Training and scoring use the changed labels. Applying a rule before or after mirroring gives the same result.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from ..tasks import IGNORE
 
 
 def relabel(batch: dict[str, Tensor], rules: Mapping[str, str], classes: Mapping[str, int]) -> dict[str, Tensor]:
-    """Return the batch with the labels changed as `rules` say, task → rule; `classes` counts those of a task."""
+    """Return the batch with labels changed by `rules` (task → rule); `classes` maps a task to its number of classes."""
     changed = {task: RULES[rule](batch[task], classes.get(task)) for task, rule in rules.items() if task in batch}
     return {**batch, **changed}
 
 
 def _rotate(labels: Tensor, classes: int) -> Tensor:
-    """Class c is called c + half the number of classes, round and round."""
+    """Rename class c to (c + classes // 2) modulo the number of classes."""
     return torch.where(labels == IGNORE, labels, (labels + classes // 2) % classes)
 
 
 def _negate(labels: Tensor, classes: int | None) -> Tensor:
-    """Normals point into the surface."""
+    """Reverse the normals, so that they point into the surface."""
     return torch.where(labels == IGNORE, labels, -labels)
 
 
 def _invert(labels: Tensor, classes: int | None) -> Tensor:
-    """Foreground and background change places."""
+    """Swap foreground and background."""
     return torch.where(labels == IGNORE, labels, 1 - labels)
 
 

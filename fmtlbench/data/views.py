@@ -1,4 +1,4 @@
-"""Who gets which images: seeded, disjoint partitions, as the views a client trains and is tested on."""
+"""Divide the images among the clients: seeded, disjoint partitions, given as views for training and testing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..tasks import in_order
 
 @dataclass(frozen=True)
 class View:
-    """Some images of a dataset, with labels of their own where a client's world has others."""
+    """Some images of a dataset, with the relabelling rules of the client that uses them."""
 
     dataset: Reader
     indices: np.ndarray
@@ -37,25 +37,25 @@ class View:
 
 @dataclass(frozen=True)
 class ClientData:
-    """What one client trains on, and what it is judged on, by split name."""
+    """The images one client trains on, and those it is tested on by split name."""
 
     train: View
     tests: dict[str, View]
 
 
 def client_data(config: RunConfig, datasets: Mapping[tuple[str, str], Reader]) -> list[ClientData]:
-    """The views of every client, those that are unseen last; `datasets` maps (domain, split) to an open dataset."""
+    """Return the data of every client, unseen clients last; `datasets` maps (domain, split) to an open dataset."""
     specs = config.scenario.everybody()
     shares: dict[int, np.ndarray] = {}
     for domain, pool in dict.fromkeys((spec.dataset, spec.pool) for spec in specs):
         members = [spec.index for spec in specs if (spec.dataset, spec.pool) == (domain, pool)]
         shares |= zip(members, shares_of(config, domain, pool, datasets[domain, "train"], len(members)))
     ordered = sorted(specs, key=lambda spec: spec.index)
-    return [_views(config, spec, shares[spec.index], datasets) for spec in ordered]
+    return [_make_views(config, spec, shares[spec.index], datasets) for spec in ordered]
 
 
 def shares_of(config: RunConfig, domain: str, pool: str | None, dataset: Reader, clients: int) -> list[np.ndarray]:
-    """The image numbers of the clients that share one domain."""
+    """Return the image numbers of each of the clients that share one domain."""
     chosen = config.data.train_samples is not None
     if reason := config.scenario.too_crowded(domain, clients, len(dataset), chosen):  # fewer than the config expected
         raise UsageError(f"{config.scenario.name}: {reason}")
@@ -65,25 +65,25 @@ def shares_of(config: RunConfig, domain: str, pool: str | None, dataset: Reader,
 
 
 def held_out(config: RunConfig, images: int) -> int:
-    """How many of a client's images are kept for `personal`."""
+    """Return how many of a client's images are held out for the `personal` test split."""
     return max(1, round(config.data.personal_fraction * images))
 
 
-def _views(config: RunConfig, spec: ClientSpec, share: np.ndarray, datasets: dict) -> ClientData:
+def _make_views(config: RunConfig, spec: ClientSpec, share: np.ndarray, datasets: dict) -> ClientData:
     train, test = datasets[spec.dataset, "train"], datasets[spec.dataset, "test"]
-    share = share[np.isin(share, _eligible(train, spec))]
+    share = share[np.isin(share, _list_eligible(train, spec))]
     if spec.images is not None:
         chosen = stream(config.seed, "images", spec.id).permutation(len(share))[: spec.images]
         share = np.sort(share[chosen])
-    # Who takes part is not judged as unseen, and who is unseen not as anything else.
+    # Participating clients are not tested on the "unseen" split, and unseen clients on no other.
     splits = [split for split in config.scenario.evaluation if (split == "unseen") == spec.unseen]
-    tests = {split: View(test, _eligible(test, spec), spec.relabel) for split in splits if split != "personal"}
+    tests = {split: View(test, _list_eligible(test, spec), spec.relabel) for split in splits if split != "personal"}
     for view in tests.values():
         if not len(view):
-            raise UsageError(f"client {spec.id!r}: no test image of {spec.dataset} is usable for {_tasks(spec)}")
+            raise UsageError(f"client {spec.id!r}: no test image of {spec.dataset} is usable for {_join_tasks(spec)}")
     if len(share) < config.scenario.least_images:
         raise UsageError(
-            f"client {spec.id!r} has {len(share)} images usable for {_tasks(spec)}, "
+            f"client {spec.id!r} has {len(share)} images usable for {_join_tasks(spec)}, "
             f"needs {config.scenario.least_images}; "
             f"set more images or fewer clients of {spec.dataset}"
         )
@@ -95,29 +95,29 @@ def _views(config: RunConfig, spec: ClientSpec, share: np.ndarray, datasets: dic
     return ClientData(View(train, share, spec.relabel), tests)
 
 
-def _eligible(dataset: Reader, spec: ClientSpec) -> np.ndarray:
+def _list_eligible(dataset: Reader, spec: ClientSpec) -> np.ndarray:
     """Return the images a client with exactly these tasks can use."""
     chosen = dataset.eligible(spec.tasks)
     return np.arange(len(dataset)) if chosen is None else np.sort(chosen)
 
 
-def _tasks(spec: ClientSpec) -> str:
+def _join_tasks(spec: ClientSpec) -> str:
     return " + ".join(spec.tasks)
 
 
 def parties(config: RunConfig, data: list[ClientData]) -> list[Party]:
-    """The clients that take part, as the server knows them."""
-    return _parties(config, config.scenario.parties(), data)
+    """Return the participating clients, as the server sees them."""
+    return _make_parties(config, config.scenario.parties(), data)
 
 
 def newcomers(config: RunConfig, data: list[ClientData]) -> list[Party]:
-    """The unseen clients, as the server gets to know them after the last round."""
-    return _parties(config, config.scenario.unseen(), data)
+    """Return the unseen clients, which the server sees only after the last round."""
+    return _make_parties(config, config.scenario.unseen(), data)
 
 
-def _parties(config: RunConfig, specs: Sequence[ClientSpec], data: list[ClientData]) -> list[Party]:
+def _make_parties(config: RunConfig, specs: Sequence[ClientSpec], data: list[ClientData]) -> list[Party]:
     whole = config.federation.exchange == "models"
     merged = whole or network_of(config.model).one_decoder
-    # Whole models meet position by position, so alike clients must list their tasks alike.
+    # Whole models are merged position by position, so clients with equal tasks must list them in the same order.
     tasks = [in_order(s.tasks) if whole else s.tasks for s in specs]
     return [Party(s.index, s.id, s.dataset, t, len(data[s.index].train), merged) for s, t in zip(specs, tasks)]

@@ -1,7 +1,7 @@
-"""The datasets: what each offers, and its reader. One file each; a user's own is given by path.
+"""The datasets: what each offers, and its reader. Each is one file; a user's own dataset is given by its path.
 
 A scenario names a *domain* (`nyud`, `pascal`); a preset's `data.source` decides which dataset stands for it.
-Nothing here imports torch: `fmtlbench list datasets` and the scenario checks read the descriptions.
+Nothing here imports torch, so that `fmtlbench list datasets` and the scenario checks stay fast.
 """
 
 from ._archive import ArchiveDataset, Files

@@ -1,4 +1,4 @@
-"""A dataset in the files of an archive: which files belong to which image, samples at the resolution they have."""
+"""Read a dataset from an archive of files: find the files of each image, read samples at their own resolution."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ from ._files import Shape, image_shape, read_ids, read_image
 
 
 class Files(NamedTuple):
-    """Where one kind of file lies; of several folders the first that has the image counts."""
+    """Where one kind of file is; if several folders are given, the first that has the image is used."""
 
     folders: tuple[str, ...]
     suffix: str
 
 
 class ArchiveDataset(Dataset):
-    """One split of one archive. Subclasses say where files lie and add `read_<task>(index, shape)` for every task.
+    """One split of one archive. Subclasses name the folders and add `read_<task>(index, shape)` for every task.
 
-    `lists` gives the file of ids by split; `files` where every kind of file lies ("image" and mostly one per task).
+    `lists` gives the file of ids by split; `files` the place of every kind of file ("image" and mostly one per task).
     """
 
     lists: ClassVar[Mapping[str, str]]
     files: ClassVar[Mapping[str, Files]]
-    needs: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # kinds of files behind a task, where not just its own
-    extra_files: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # single files behind a task
+    # Kinds of files a task is read from, if not one of its own name.
+    needs: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    extra_files: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # single files that a task needs
     folder: Path
 
     def __init__(self, folder: Path, split: str, *arguments: Any, **options: Any) -> None:
@@ -41,7 +42,7 @@ class ArchiveDataset(Dataset):
         self._places = {kind: self._find(kind) for kind in self._kinds}
         self._known_sizes: dict[str, list[int]] = {}
         if self.missing and self.complete:
-            raise FmtlbenchError(self._missing_message())
+            raise FmtlbenchError(self._describe_missing())
 
     def list_images(self) -> list[str]:
         self._check_structure()
@@ -49,7 +50,7 @@ class ArchiveDataset(Dataset):
 
     @classmethod
     def in_one_folder(cls, task: str) -> type[ArchiveDataset] | None:
-        """Return a reader of the labels of one task that lie in a folder of their own; None: they need other files."""
+        """Return a reader for a folder with the labels of one task alone; None if they need other files too."""
         kinds = cls.needs.get(task, (task,))
         if len(kinds) > 1 or cls.extra_files.get(task):
             return None
@@ -63,7 +64,7 @@ class ArchiveDataset(Dataset):
         return all(any(next((folder / f).glob(f"*{k.suffix}"), None) for f in k.folders) for k in kinds)
 
     def path(self, index: int, kind: str) -> Path:
-        """Return the image's file of one kind (a task, or what stands behind tasks)."""
+        """Return the image's file of one kind (a task, or a kind that tasks are made from)."""
         files = self.files[kind]
         return self.folder / files.folders[self._places[kind][index]] / f"{self.ids[index]}{files.suffix}"
 
@@ -91,7 +92,7 @@ class ArchiveDataset(Dataset):
         return digest([self.archive, self.split, read_ids(self.folder / self.lists[self.split])])
 
     def provenance(self, key: str) -> Provenance:
-        """Return what the image or a label is made of; the image belongs to every label, which must fit it."""
+        """Return what the image or a label is made of. A label's includes the image, because their sizes must match."""
         kinds = dict.fromkeys(("image", *(() if key == "image" else self.needs.get(key, (key,)))))
         name = self.variant_name(key)
         common = [self.version, name, *(file_size(self.folder / file) for file in self.extra_files.get(key, ()))]
@@ -101,7 +102,7 @@ class ArchiveDataset(Dataset):
         return str(self.folder / self.lists[self.split])
 
     def _sizes(self, kind: str) -> list[int]:
-        """Of every image's file of a kind, asked of the disk once."""
+        """Return the size of every image's file of one kind, reading each from the disk only once."""
         if kind not in self._known_sizes:
             self._known_sizes[kind] = [file_size(self.path(index, kind)) for index in range(len(self))]
         return self._known_sizes[kind]
@@ -137,9 +138,9 @@ class ArchiveDataset(Dataset):
             )
 
     def _find(self, kind: str) -> list[int]:
-        """For every image the number of the folder that has its file, found by listing the folders once."""
+        """Return for every image the number of the folder that has its file; each folder is listed once."""
         folders, suffix = self.files[kind]
-        listed = [_names(self.folder / folder) for folder in folders]
+        listed = [_list_names(self.folder / folder) for folder in folders]
         places = []
         for name in (f"{image}{suffix}" for image in self.ids):
             place = next((n for n, names in enumerate(listed) if name in names), None)
@@ -149,7 +150,7 @@ class ArchiveDataset(Dataset):
             places.append(place)
         return places
 
-    def _missing_message(self) -> str:
+    def _describe_missing(self) -> str:
         count = len(self.missing)
         some = ", ".join(str(path.relative_to(self.folder)) for path in self.missing[:NAMED])
         more = f" and {count - NAMED} more" if count > NAMED else ""
@@ -159,7 +160,7 @@ class ArchiveDataset(Dataset):
         )
 
 
-def _names(folder: Path) -> set[str]:
+def _list_names(folder: Path) -> set[str]:
     try:
         with os.scandir(folder) as entries:
             return {entry.name for entry in entries}

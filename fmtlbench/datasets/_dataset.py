@@ -1,4 +1,4 @@
-"""What a split of a dataset is once it is open: a protocol for who reads it, and a base class for who writes one."""
+"""An open split of a dataset: the protocol that callers rely on, and the base class of all readers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SampleRangeError(UsageError, IndexError):
 
 
 class Provenance(NamedTuple):
-    """A key's name among variants, what all images have in common, and each one's id and the sizes of its files."""
+    """What a key is made of: its variant's name, what all images share, and each image's id and file sizes."""
 
     name: str
     common: list[Any]
@@ -41,7 +41,7 @@ class Reader(Protocol):
     split: str
     size: tuple[int, int]
     resize: str
-    stacked: bool  # all images have `size` and come as stacks (`batch`), else one by one at their own (`sample`)
+    stacked: bool  # True: all images have `size`, `batch` stacks them. False: each has its own size, `sample` gives one
     fingerprint: str
 
     def __len__(self) -> int: ...
@@ -56,36 +56,36 @@ class Reader(Protocol):
         """Return samples of one size stacked to [B, ...]."""
 
     def eligible(self, tasks: tuple[str, ...]) -> np.ndarray | None:
-        """Return the images a client with exactly these tasks may use; None: all."""
+        """Return the images a client with exactly these tasks may use; None means all."""
 
     def prepare_workers(self) -> None:
-        """Do what processes that load images should find done."""
+        """Do once, before processes are forked, what every loading process would need."""
 
 
 class Dataset:
-    """A split of a dataset. A subclass says what it offers, lists its images and reads them; the rest follows.
+    """A split of a dataset. A subclass declares what it offers, lists its images and reads them.
 
-    A sample is `image` [H, W, 3] uint8 and, by task, arrays of the form of the task's label kind, all of one height
-    and width, at the resolution they were taken.
+    A sample is `image` [H, W, 3] uint8 and an array per task, in the form of the task's label kind, all of one height
+    and width and at their original resolution.
 
     Args:
-        folder: Where the files lie: the folder named `archive` below the data root, or the data root itself for a
+        folder: Where the files are: the folder named `archive` below the data root, or the data root itself for a
             dataset without `archive` (None where no data root is set).
         split: "train" or "test".
-        size: Height and width that batches are brought to; samples keep their own.
+        size: Height and width of the images in batches; samples keep their own.
         tasks: Labels to read; by default all.
-        limit: Only the first images of the list.
-        purpose: What labels are for, "training" or "scoring", where that makes a difference (`twofold`); by default
-            what the split is for.
+        limit: Use only this many images, the first of the list.
+        purpose: What the labels are for, "training" or "scoring", for tasks where they differ (`twofold`); by default
+            decided by the split.
         complete: Refuse data of which files are missing; otherwise `missing` lists them.
-        cache_dir: Where to keep what is slow to find; by default $FMTLBENCH_CACHE or the user's cache folder.
+        cache_dir: Where to keep slow results; by default $FMTLBENCH_CACHE or the user's cache folder.
         progress: Called with (done, total) where something takes long.
         resize: How images are brought to `size`: "none" pads and crops, "fixed" stretches.
-        with_images: False: labels alone are asked for, and images may be missing.
+        with_images: False reads labels alone, and images may be missing.
         ids: Images to read instead of those that the split lists.
     """
 
-    # What a dataset is. `domain`: as scenarios call it, if not by its name.
+    # What the dataset offers. `domain`: its name in scenarios, if different from its own.
     title: ClassVar[str] = ""
     description: ClassVar[str] = ""
     domain: ClassVar[str] = ""
@@ -97,8 +97,8 @@ class Dataset:
     open_tasks: ClassVar[bool] = False
     version: ClassVar[int] = 1  # raise it whenever a reader gives other numbers for the same files
 
-    # Where it is found: the folder below the data root, what must lie in a folder of another name to be taken for it
-    # (globs), who distributes it, and the readers of its other layouts.
+    # Where it is found: the folder below the data root, the globs that must match for a folder of another name to be
+    # accepted, who distributes it, and the readers of its other layouts.
     archive: ClassVar[str] = ""
     marks: ClassVar[tuple[str, ...]] = ()
     distributed: ClassVar[str] = ""
@@ -169,11 +169,11 @@ class Dataset:
         return None
 
     def prepare_workers(self) -> None:
-        """Do now, before processes are forked that load images, what each of them would have to do anew."""
+        """Do once, before loading processes are forked, what each of them would otherwise repeat."""
 
     @classmethod
     def explain_eligible(cls, tasks: tuple[str, ...]) -> str | None:
-        """Say which images `eligible` leaves to a client with exactly these tasks; None: all."""
+        """Return a sentence on which images a client with exactly these tasks may use; None if it may use all."""
         return None
 
     def __len__(self) -> int:
@@ -183,14 +183,14 @@ class Dataset:
         return self.sample(index)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "progress": None}  # it belongs to the process that opened the data
+        return {**self.__dict__, "progress": None}  # the callback only works in the process that opened the data
 
     def image_id(self, index: int) -> str:
         """Return the image's id, as its files are called."""
         return self.ids[self.check_index(index)]
 
     def batch(self, indices: np.ndarray, keys: Iterable[str] | None = None) -> Sample:
-        """Return samples stacked to [B, ...] as they are: only for images of one size."""
+        """Return samples stacked to [B, ...]; all must have the same size."""
         keys = self.keys if keys is None else tuple(keys)
         samples = [self.sample(index, keys) for index in np.atleast_1d(indices)]
         shapes = {next(iter(sample.values())).shape[:2] for sample in samples}
@@ -216,7 +216,7 @@ class Dataset:
         return Provenance(name, [self.version, name], images)
 
     def variant_name(self, key: str) -> str:
-        """Return the name of a key among its variants: a label that differs by purpose has two."""
+        """Return the key, with the purpose appended if the label differs by purpose."""
         return f"{key}-{self.purpose}" if key in self.twofold else key
 
     def digest_of(self, key: str) -> str:
@@ -224,7 +224,7 @@ class Dataset:
         return digest([self.lineage, *self.provenance(key)])
 
     def check_index(self, index: int) -> int:
-        """Return the sample number as an int, if there is such a sample."""
+        """Return the sample number as an int; refuse one that does not exist."""
         try:
             index = operator.index(index)
         except TypeError:
@@ -234,7 +234,7 @@ class Dataset:
         return index
 
     def check_keys(self, keys: Iterable[str] | None) -> tuple[str, ...]:
-        """Return the asked keys, by default all; one that the dataset was not opened with is refused."""
+        """Return the requested keys, by default all; refuse one that the dataset was not opened with."""
         chosen = self.keys if keys is None else tuple(keys)
         for key in chosen:
             if key not in self.keys:
@@ -242,7 +242,7 @@ class Dataset:
         return chosen
 
     def origin_of_list(self) -> str:
-        """Return where the ids of the split stand, for messages."""
+        """Return the file that lists the split's ids, or another name for the list, for error messages."""
         return f"{self.info.name} {self.split}"
 
     def _find_missing(self) -> None:
@@ -266,7 +266,7 @@ class Dataset:
 
 
 def file_size(path: Path) -> int:
-    """Return the bytes of a file, -1 if it is missing: reading it says so."""
+    """Return the size of a file in bytes, -1 if it is missing."""
     try:
         return path.stat().st_size
     except OSError:

@@ -1,8 +1,8 @@
-"""Edges of PASCAL-Context, drawn from its label maps: one way to train on, another to be scored against.
+"""Compute the edges of PASCAL-Context from its label maps, in one way for training and in another for scoring.
 
 The public code trains on thin(|Laplacian(LabelMap)| > 0), while SEISM, which gives the published odsF, scores against
-thin(pixels that differ from the right, lower or lower-right neighbour). The two lie up to a pixel apart, so the test
-split delivers the second (with metric option gt="plain", whose thinning leaves a thin map as it is).
+thin(pixels that differ from the right, lower or lower-right neighbour). The two are up to a pixel apart, so the test
+split uses the second (with metric option gt="plain", whose thinning does not change a thin map).
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from ._kernels import bends
 
 
 def training_edges(segments: np.ndarray) -> np.ndarray:
-    """[H, W] integers → [H, W] uint8 {0, 1}: where the Laplacian of the numbers is not zero, thinned."""
+    """Return [H, W] uint8, 1 where the Laplacian of the segment numbers [H, W] is not zero, thinned."""
     drawn = np.empty(segments.shape, np.uint8)
     bends(segments, drawn)
     return thin(drawn)
 
 
 def scoring_edges(segments: np.ndarray) -> np.ndarray:
-    """[H, W] integers → [H, W] uint8 {0, 1}: what odsF is measured against."""
+    """Return [H, W] uint8, 1 on the thin edges of the segment numbers [H, W] that odsF is measured against."""
     return label_edges(segments, "labelmap")
 
 
 @cache
 def compile_loops() -> None:
-    """Load or compile the readers' pixel loops now: worker processes that are forked later find them ready."""
+    """Load or compile the readers' pixel loops now, so that worker processes forked later need not."""
     from ._kernels import clear_untrusted
     from .nyud import decode_normals
 
     normals = decode_normals(np.zeros((4, 4, 3), np.uint8))
-    for kind in (np.uint8, np.uint16):  # what MATLAB files hold, and as it lies in them
+    for kind in (np.uint8, np.uint16):  # the types and memory order of arrays from MATLAB files
         segments = np.zeros((4, 4), kind, order="F")
         training_edges(segments)
         clear_untrusted(normals, segments, np.zeros(1, bool))

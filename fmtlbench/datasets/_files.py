@@ -1,6 +1,6 @@
-"""Reading one file of an archive: right, or an error that names the file and what is wrong with it.
+"""Read one file of an archive, or raise an error that names the file and what is wrong with it.
 
-Nothing is repaired and nothing is skipped: a label that is not what its format says would train or score on nonsense.
+Nothing is repaired or skipped: a label that violates its format would give wrong training and wrong scores.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ..errors import FmtlbenchError
 from ..words import say_count
 
 Shape = tuple[int, int]  # height, width
-_CHUNK = struct.Struct(">I4s")  # length and kind, how every part of a PNG begins
+_CHUNK = struct.Struct(">I4s")  # length and kind, the first bytes of every PNG chunk
 
 
 class DamagedFileError(FmtlbenchError):
-    """A file of a dataset that is missing, unreadable or not what its format says."""
+    """A file of a dataset that is missing, unreadable or not in the expected format."""
 
     def __init__(self, path: Path, problem: str) -> None:
         super().__init__(f"{path}: {problem}")
@@ -34,13 +34,13 @@ class DamagedFileError(FmtlbenchError):
 
 
 def read_ids(path: Path) -> list[str]:
-    """Image ids, one per line; Windows line ends, a byte-order mark and blank lines are fine."""
+    """Read image ids, one per line; Windows line ends, a byte-order mark and blank lines are accepted."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:
         raise DamagedFileError(path, "not a UTF-8 text file, expected one image id per line") from None
     except OSError as error:
-        raise DamagedFileError(path, _reason(error)) from None
+        raise DamagedFileError(path, _describe_error(error)) from None
     lines: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), 1):
         word = line.strip()
@@ -57,61 +57,63 @@ def read_ids(path: Path) -> list[str]:
 
 
 def image_shape(path: Path) -> Shape:
-    """Height and width from the header alone."""
-    with _picture(path, path) as picture:
+    """Return a picture's height and width, reading its header alone."""
+    with _open_picture(path, path) as picture:
         return picture.height, picture.width
 
 
 def read_image(path: Path) -> np.ndarray:
-    """[H, W, 3] uint8; a grey picture gets three equal channels."""
-    return _pixels(path, ("RGB", "L"), convert="RGB")
+    """Read a picture as [H, W, 3] uint8; a grey one gets three equal channels."""
+    return _read_pixels(path, ("RGB", "L"), convert="RGB")
 
 
 def read_classes(path: Path, shape: Shape | None, highest: int, ignore: bool) -> np.ndarray:
-    """[H, W] uint8 class numbers 0…highest, and 255 where `ignore` allows it, from a grey or palette PNG.
+    """Read class numbers [H, W] uint8 from a grey or palette PNG: 0 to `highest`, and 255 if `ignore` is true.
 
-    Without a `shape` any size is taken.
+    Without a `shape` any size is accepted.
     """
-    labels = fitting(path, _pixels(path, ("L", "P")), shape)
+    labels = fitting(path, _read_pixels(path, ("L", "P")), shape)
     wrong = labels > highest
     if ignore:
         wrong &= labels != 255
     if wrong.any():
         also = " or 255 (ignore)" if ignore else ""
         raise DamagedFileError(
-            path, f"class {labels[wrong][0]} in {_pixel_count(wrong)}, expected 0 to {highest}{also}"
+            path, f"class {labels[wrong][0]} in {_say_pixel_count(wrong)}, expected 0 to {highest}{also}"
         )
     return labels
 
 
 def read_grey(path: Path, shape: Shape | None) -> np.ndarray:
-    """[H, W] uint8 from a grey or black-and-white PNG."""
-    return fitting(path, _pixels(path, ("L", "1"), convert="L"), shape)
+    """Read a grey or black-and-white PNG as [H, W] uint8."""
+    return fitting(path, _read_pixels(path, ("L", "1"), convert="L"), shape)
 
 
 def read_colour(path: Path, shape: Shape | None) -> np.ndarray:
-    """[H, W, 3] uint8 from a colour PNG that is not a photograph, so nothing is converted."""
-    return fitting(path, _pixels(path, ("RGB",)), shape)
+    """Read a colour PNG as [H, W, 3] uint8, refusing other modes, because its values are codes and not colours."""
+    return fitting(path, _read_pixels(path, ("RGB",)), shape)
 
 
 def read_floats(path: Path, channels: int | None = None) -> np.ndarray:
-    """[H, W] or [H, W, channels] float32 from a .npy file of any floating type; NaN and infinity are refused."""
+    """Read a .npy file of any floating type as [H, W] or [H, W, channels] float32; refuse NaN and infinity."""
     array = read_npy(path, channels)
     if array.dtype.kind != "f":
         raise DamagedFileError(path, f"numbers of type {array.dtype}, expected floating-point")
     array = array.astype(np.float32)
     wrong = ~np.isfinite(array)
     if wrong.any():
-        raise DamagedFileError(path, f"NaN or infinity in {_pixel_count(wrong if channels is None else wrong.any(-1))}")
+        raise DamagedFileError(
+            path, f"NaN or infinity in {_say_pixel_count(wrong if channels is None else wrong.any(-1))}"
+        )
     return array
 
 
 def read_npy(path: Path, channels: int | None = None) -> np.ndarray:
-    """The array of a .npy file, [H, W] or [H, W, channels]; pickled objects are never loaded."""
+    """Read the array of a .npy file, [H, W] or [H, W, channels]; pickled objects are never loaded."""
     try:
         array = np.load(path, allow_pickle=False)
     except Exception as error:  # a damaged header can raise nearly anything
-        raise DamagedFileError(path, f"cannot be read as .npy: {_reason(error)}") from None
+        raise DamagedFileError(path, f"cannot be read as .npy: {_describe_error(error)}") from None
     if not isinstance(array, np.ndarray):
         array.close()
         raise DamagedFileError(path, "an .npz archive, expected one .npy array")
@@ -122,7 +124,7 @@ def read_npy(path: Path, channels: int | None = None) -> np.ndarray:
 
 
 def read_mat(path: Path, variable: str) -> np.ndarray:
-    """One variable of a MATLAB file (version 5)."""
+    """Read one variable of a MATLAB file (version 5)."""
     from scipy.io import loadmat
 
     try:
@@ -133,41 +135,41 @@ def read_mat(path: Path, variable: str) -> np.ndarray:
     except DamagedFileError:
         raise
     except Exception as error:  # a damaged file can raise nearly anything
-        raise DamagedFileError(path, f"cannot be read as a MATLAB file: {_reason(error)}") from None
+        raise DamagedFileError(path, f"cannot be read as a MATLAB file: {_describe_error(error)}") from None
     return content[variable]
 
 
 def read_array(path: Path) -> np.ndarray:
-    """Return the array in a .npy file or in any picture, as it is."""
+    """Return the array in a .npy file or in any picture, unchanged."""
     if path.suffix.lower() == ".npy":
         try:
             return np.load(path, allow_pickle=False)
         except Exception as error:
-            raise DamagedFileError(path, f"cannot be read: {_reason(error)}") from None
+            raise DamagedFileError(path, f"cannot be read: {_describe_error(error)}") from None
     try:
-        with _picture(path, BytesIO(path.read_bytes())) as picture:
+        with _open_picture(path, BytesIO(path.read_bytes())) as picture:
             return np.array(picture)
     except DamagedFileError:
         raise
     except Exception as error:  # decoders raise all sorts of things for damaged files
-        raise DamagedFileError(path, f"cannot be read: {_reason(error)}") from None
+        raise DamagedFileError(path, f"cannot be read: {_describe_error(error)}") from None
 
 
 def read_numbers(path: Path) -> dict[str, int]:
-    """A JSON object of name → whole number."""
+    """Read a JSON object that maps names to whole numbers."""
     try:
         content: Any = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise DamagedFileError(path, _reason(error)) from None
+        raise DamagedFileError(path, _describe_error(error)) from None
     except (ValueError, RecursionError) as error:  # not UTF-8, not JSON
-        raise DamagedFileError(path, f"not JSON: {_reason(error)}") from None
+        raise DamagedFileError(path, f"not JSON: {_describe_error(error)}") from None
     if not isinstance(content, dict) or not all(type(value) is int for value in content.values()):
         raise DamagedFileError(path, "expected a JSON object of names and whole numbers")
     return content
 
 
 def fitting(path: Path, array: np.ndarray, shape: Shape | None) -> np.ndarray:
-    """`array`, if it covers its image (`shape` None: any)."""
+    """Return `array`; refuse it if its height and width differ from `shape` (None accepts any)."""
     if shape is not None and array.shape[:2] != shape:
         ours, image = ("×".join(map(str, s)) for s in (array.shape[:2], shape))
         raise DamagedFileError(path, f"{ours} pixels (height×width), but its image has {image}")
@@ -175,7 +177,7 @@ def fitting(path: Path, array: np.ndarray, shape: Shape | None) -> np.ndarray:
 
 
 def nearest_resize(path: Path, array: np.ndarray, shape: Shape | None) -> np.ndarray:
-    """Return `array` sampled to `shape` if it is the same picture at another resolution; another one is refused."""
+    """Return `array` sampled to `shape` by nearest pixel; refuse one with another aspect ratio."""
     if shape is None:
         return array
     height, width = array.shape[:2]
@@ -185,24 +187,24 @@ def nearest_resize(path: Path, array: np.ndarray, shape: Shape | None) -> np.nda
     return array[rows[:, None], columns]
 
 
-def _pixels(path: Path, modes: tuple[str, ...], convert: str | None = None) -> np.ndarray:
+def _read_pixels(path: Path, modes: tuple[str, ...], convert: str | None = None) -> np.ndarray:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise DamagedFileError(path, f"cannot be read as a picture: {_reason(error)}") from None
-    with _picture(path, BytesIO(content)) as picture:
+        raise DamagedFileError(path, f"cannot be read as a picture: {_describe_error(error)}") from None
+    with _open_picture(path, BytesIO(content)) as picture:
         if picture.mode not in modes:
             raise DamagedFileError(path, f"a picture of mode {picture.mode}, expected {' or '.join(modes)}")
         try:
             if picture.format == "PNG":
-                _verify(memoryview(content))
+                _verify_checksums(memoryview(content))
             return np.array(picture.convert(convert) if convert not in (None, picture.mode) else picture)
         except Exception as error:  # decoders raise all sorts of things for damaged files
-            raise DamagedFileError(path, f"cannot be decoded: {_reason(error)}") from None
+            raise DamagedFileError(path, f"cannot be decoded: {_describe_error(error)}") from None
 
 
-def _verify(png: memoryview) -> None:
-    """PNG carries checksums, which decoding alone does not compare: a changed label would pass."""
+def _verify_checksums(png: memoryview) -> None:
+    """Compare the checksums of a PNG, which decoding does not, so that a damaged label is detected."""
     at, kind = 8, b""
     while kind != b"IEND":
         if at + 12 > len(png):
@@ -216,20 +218,20 @@ def _verify(png: memoryview) -> None:
         at = end + 4
 
 
-def _picture(path: Path, file: Path | BytesIO):
+def _open_picture(path: Path, file: Path | BytesIO):
     from PIL import Image
 
     try:
         return Image.open(file)
     except Exception as error:
-        raise DamagedFileError(path, f"cannot be read as a picture: {_reason(error)}") from None
+        raise DamagedFileError(path, f"cannot be read as a picture: {_describe_error(error)}") from None
 
 
-def _reason(error: Exception) -> str:
-    """An exception in one line, without the path that the message starts with anyway."""
+def _describe_error(error: Exception) -> str:
+    """Return an exception's message in one line, without the path, which the caller names already."""
     text = getattr(error, "strerror", None) or " ".join(str(error).split()) or type(error).__name__
     return "not a picture" if "cannot identify image file" in text else text
 
 
-def _pixel_count(mask: np.ndarray) -> str:
+def _say_pixel_count(mask: np.ndarray) -> str:
     return say_count(int(np.count_nonzero(mask)), "pixel")

@@ -1,9 +1,9 @@
-"""A dataset that is a folder and a few lines of YAML: for data of one's own, without writing code.
+"""A dataset described by a folder and a few lines of YAML: for your own data, without writing code.
 
 robots/dataset.yml              tasks: {semseg: {classes: [floor, wall, thing]}, depth: {}}
 robots/train.txt, test.txt      one image id per line
 robots/images/<id>.png          or .jpg
-robots/semseg/<id>.png          one folder per task, in the form that the task's kind of labels has in files
+robots/semseg/<id>.png          one folder per task, in the file format of the task's kind of labels
 robots/depth/<id>.npy
 """
 
@@ -32,32 +32,32 @@ PICTURES = (".png", ".jpg", ".jpeg")
 
 @dataclass(frozen=True)
 class FolderTask:
-    """What a description says of one task."""
+    """The entry of one task in a description."""
 
     classes: tuple[str, ...] = ()  # their names, by class number; for tasks that have classes
-    file: str | None = None  # a .py file beside the description that brings the task
+    file: str | None = None  # a .py file beside the description that defines the task
 
 
 @dataclass(frozen=True)
 class Description:
-    """What `dataset.yml` may say."""
+    """The contents of `dataset.yml`."""
 
     tasks: dict[str, FolderTask]
-    name: str | None = None  # else the folder's
-    title: str | None = None  # as tables call it, else the name
+    name: str | None = None  # by default the folder's
+    title: str | None = None  # used in tables, by default the name
     description: str = "a folder of images and labels"
     lists: dict[str, str] = field(default_factory=lambda: {"train": "train.txt", "test": "test.txt"})
 
 
 class FolderDataset(Dataset):
-    """A split of such a folder."""
+    """A split of a dataset in a described folder."""
 
     file: ClassVar[Path]  # the description
     lists: ClassVar[dict[str, str]]
 
     @classmethod
     def open(cls, info: DatasetInfo, split: str, data_root: Any, layout: Any, **options: Any) -> Dataset:
-        """Open a split; the folder is where its description lies."""
+        """Open a split; its folder is the one that holds the description."""
         return cls(cls.file.parent, split, **options)
 
     def __init__(self, folder: Path, split: str, *arguments: Any, **options: Any) -> None:
@@ -67,7 +67,8 @@ class FolderDataset(Dataset):
         super().__init__(folder, split, *arguments, **options)
 
     def __reduce__(self) -> tuple:
-        return _open_again, (str(self.file), *self._asked)  # the class was made here, so it cannot be looked up there
+        # The class was made at run time, so it cannot be pickled by name.
+        return _open_again, (str(self.file), *self._asked)
 
     def list_images(self) -> list[str]:
         return read_ids(Path(self.origin_of_list()))
@@ -126,7 +127,7 @@ def _open_again(file: str, split: str, arguments: tuple, options: dict[str, Any]
 
 
 def describe_folder(file: Path) -> DatasetInfo:
-    """Return the dataset that a description beside its data tells of."""
+    """Return the dataset that a description file beside its data describes."""
     tree, origins = load_yaml(file)
     said = build(Description, tree, origins)
     name = check_name(said.name or file.absolute().parent.name, "dataset", str(file))

@@ -1,4 +1,4 @@
-"""What a dataset says of itself, without being opened."""
+"""The description of a dataset, available without opening it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OfficialList:
-    """A split as everybody uses it: how many images, and where known the sha256 of their sorted ids, one per line."""
+    """The standard split: its number of images and, where known, the sha256 of their sorted ids, one per line."""
 
     images: int
     sha256: str | None = None
@@ -20,20 +20,20 @@ class OfficialList:
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """One dataset: which tasks it labels, which classes they have, how tables call it, and who reads it.
+    """One dataset: its tasks, their classes, its name in tables, and its readers.
 
     Args:
-        name: as `fmtlbench list datasets` shows it.
-        domain: as scenarios call it; several datasets may stand for one domain.
+        name: shown by `fmtlbench list datasets`.
+        domain: its name in scenarios; several datasets may stand for one domain.
         source: "synth" (rendered) or "real" (read from files).
-        title: as tables call it.
-        tasks: that it labels.
-        class_names: of the tasks that have classes, by class number.
-        description: a sentence.
-        readers: classes that open it, one per layout of its files; the first that fits is taken.
-        metric_options: options of a metric that belong to the data, such as how far a matching edge may lie.
-        official: the splits as everybody uses them.
-        open_tasks: It gives labels for every task that can be made from a scene, not only for those it lists.
+        title: its name in tables.
+        tasks: the tasks it has labels for.
+        class_names: by class number, for the tasks that have classes.
+        description: one sentence.
+        readers: classes that open it, one per layout of its files; the first that fits is used.
+        metric_options: options of metrics that depend on the data, such as how far away a matching edge may be.
+        official: the standard splits.
+        open_tasks: whether it has labels for every task that can be computed from a scene, not only for those listed.
     """
 
     name: str
@@ -54,7 +54,7 @@ class DatasetInfo:
         return {task: len(names) for task, names in self.class_names.items()}
 
     def all_tasks(self) -> tuple[str, ...]:
-        """Return every task a client may have here: those listed, then those that scenes can be asked for."""
+        """Return every task a client may have here: those listed, then those that can be computed from a scene."""
         if not self.open_tasks:
             return self.tasks
         from ..tasks import TASKS

@@ -1,4 +1,4 @@
-"""The readers' loops over pixels, compiled."""
+"""Compiled loops over pixels for the readers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..jit import entry
 
 @entry
 def vectors(pixels, values, faint, out):
-    """[H, W, 3] bytes → their `values`; zero where the squared length is below `faint`."""
+    """Decode bytes [H, W, 3] into vectors by the table `values`; zero where the squared length is below `faint`."""
     for y in range(pixels.shape[0]):
         for x in range(pixels.shape[1]):
             a, b, c = values[pixels[y, x, 0]], values[pixels[y, x, 1]], values[pixels[y, x, 2]]
@@ -20,7 +20,7 @@ def vectors(pixels, values, faint, out):
 
 @entry
 def clear_untrusted(normals, segments, trusted):
-    """Zero the vectors [H, W, 3] on segments [H, W] whose number is not `trusted` (a table), in place."""
+    """Set the vectors [H, W, 3] to zero, in place, where `trusted` (by segment number) is false."""
     for y in range(segments.shape[0]):
         for x in range(segments.shape[1]):
             if not trusted[segments[y, x]]:
@@ -29,7 +29,7 @@ def clear_untrusted(normals, segments, trusted):
 
 @entry
 def bends(segments, out):
-    """out[H, W] = 1 where the Laplacian of the numbers is not zero; beyond the border the picture is mirrored."""
+    """Set out[H, W] to 1 where the Laplacian of the numbers is not zero; the picture is mirrored at the border."""
     height, width = segments.shape
     for y in range(height):
         row, to_row = segments[y], out[y]

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 def open_split(
     info: DatasetInfo, split: str, data_root: str | Path | None = None, layout: str | None = None, **options: Any
 ) -> Dataset:
-    """Find and open a split of a dataset; refuses at once if files are missing.
+    """Find and open a split of a dataset; refuse it if files are missing.
 
     Args:
-        info: Which dataset.
+        info: The dataset.
         split: "train" or "test".
-        data_root: What --data-root says; without it $FMTLBENCH_DATA or the user's config file decides.
-        layout: The name of an archive, to prefer one where several are there.
-        options: What `Dataset` takes: size, tasks, limit, purpose, complete, progress, resize, …
+        data_root: The value of --data-root; without it $FMTLBENCH_DATA or the user's config file decides.
+        layout: The name of an archive, to choose one of several.
+        options: Arguments of `Dataset`: size, tasks, limit, purpose, complete, progress, resize, …
     """
     return info.readers[0].open(info, split, data_root, layout, **options)

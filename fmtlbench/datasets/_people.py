@@ -1,4 +1,4 @@
-"""Which images show people: found by reading every annotation once, then kept in the user's cache folder."""
+"""Find the images that show people by reading every annotation once; the result is kept in the cache folder."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def images_with_people(
     cache_dir: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> np.ndarray:
-    """Indices of the annotations with a person, in order.
+    """Return the indices of the annotations with a person, in order.
 
     Args:
         paths: One Pascal-Part file per image.
-        digest: Of these files: the result is kept under this name.
-        cache_dir: Where to keep it; by default $FMTLBENCH_CACHE or the user's cache folder.
-        progress: Called with (done, total) while reading, not when the result was kept.
+        digest: The digest of these files, under which the result is stored.
+        cache_dir: Where to store it; by default $FMTLBENCH_CACHE or the user's cache folder.
+        progress: Called with (done, total) while reading, not when the stored result is used.
     """
 
     def find() -> list[int]:

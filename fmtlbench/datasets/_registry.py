@@ -1,4 +1,4 @@
-"""All datasets by name: those of the package, of installed packages, and of files that a user gives."""
+"""All datasets by name: those of this package, of other installed packages, and of files that a user gives."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ._info import DatasetInfo
 
 
 class DatasetRegistry(Registry[DatasetInfo]):
-    """Keeps what a reader's class says of itself, so that a dataset is one class and one decorator."""
+    """The registry of datasets. It stores the description that a reader's class gives of its dataset."""
 
     def register(self, name: str) -> Callable[[Any], Any]:
         """Return a class decorator for a reader: `@DATASETS.register("robots")`."""
@@ -33,7 +33,7 @@ DATASETS = DatasetRegistry("dataset", "fmtlbench.datasets")
 
 
 def describe(reader: type[Dataset], name: str) -> DatasetInfo:
-    """Return what a reader's class says of the dataset `name`, and let the class know it."""
+    """Return the description that a reader's class gives of the dataset `name`, and set it as the class's `info`."""
     if not (isinstance(reader, type) and issubclass(reader, Dataset)):
         raise UsageError(f"dataset {name!r}: {reader!r} is not a subclass of fmtlbench.datasets.Dataset")
     for field in ("title", "description", "tasks"):
@@ -73,7 +73,7 @@ def _check_tasks(info: DatasetInfo) -> None:
 
 
 def domains(files: tuple[str, ...] = ()) -> dict[str, DatasetInfo]:
-    """Return domain → a dataset that stands for it, with those that the given files bring."""
+    """Return one dataset for every domain, including the datasets defined by the given files."""
     named = {info.domain: info for info in DATASETS.values()}
     return named | {info.domain: info for info in map(dataset_of_file, files)}
 
@@ -82,9 +82,9 @@ def dataset_for(domain: str, source: str, file: str | None = None) -> DatasetInf
     """Return the dataset that stands for a domain.
 
     Args:
-        domain: as a scenario calls it.
-        source: `data.source`; a domain that there is in one form only comes in that form.
-        file: the .py or .yml file that brings it, if it is not installed.
+        domain: its name in scenarios.
+        source: `data.source`; ignored for a domain that has only one dataset.
+        file: the .py or .yml file that defines the dataset, if it is not installed.
     """
     if file is not None:
         return dataset_of_file(file)
@@ -96,7 +96,7 @@ def dataset_for(domain: str, source: str, file: str | None = None) -> DatasetInf
 
 
 def dataset_of_file(path: str) -> DatasetInfo:
-    """Return the dataset that a file brings: a reader's class (.py), or a folder's description (.yml)."""
+    """Return the dataset that a file defines: a reader's class (.py), or a folder's description (.yml)."""
     if not Path(path).is_file():
         raise UsageError(f"no such dataset file: {path}")
     return _read_file(path, sha256_file(Path(path)))
@@ -104,7 +104,7 @@ def dataset_of_file(path: str) -> DatasetInfo:
 
 @cache
 def _read_file(path: str, sha256: str) -> DatasetInfo:
-    """Read the file once, as long as it stays what it is."""
+    """Read the file, once per content."""
     if path.endswith(".py"):
         return DATASETS.resolve(path)
     if path.endswith((".yml", ".yaml")):

@@ -1,4 +1,4 @@
-"""Where the real datasets lie: --data-root, else $FMTLBENCH_DATA, else the user's config file. No folder is guessed."""
+"""Find the real datasets: below --data-root, else $FMTLBENCH_DATA, else the root in the user's config file."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ VARIABLE = "FMTLBENCH_DATA"
 
 
 class Place(NamedTuple):
-    """One of the three places a data root can be named in; `path` is None where nothing is."""
+    """One of the three settings that can name a data root; `path` is None if it is not set."""
 
     origin: str
     path: Path | None
 
 
 def places(data_root: str | Path | None) -> list[Place]:
-    """All three, in the order in which they count; relative paths are taken from the working directory."""
+    """Return the three settings by falling priority; relative paths are taken from the working directory."""
     variable = os.environ.get(VARIABLE)
     return [
-        Place("--data-root", _absolute(data_root)),
-        Place(f"${VARIABLE}", _absolute(variable)),
-        Place(f"data_root in {config_path()}", _absolute(read_user_config().data_root)),
+        Place("--data-root", _make_absolute(data_root)),
+        Place(f"${VARIABLE}", _make_absolute(variable)),
+        Place(f"data_root in {config_path()}", _make_absolute(read_user_config().data_root)),
     ]
 
 
@@ -38,12 +38,12 @@ def find_archive(
 ) -> tuple[Path | None, type[Dataset]]:
     """Return the folder of a dataset's archive and the reader of its layout.
 
-    Only the first place that names a folder is searched: data from another one would be a surprise.
+    Only the first setting that names a folder is searched, so that data never come from an unexpected place.
     """
-    readers = _wanted(info, layout)
+    readers = _choose_readers(info, layout)
     looked = places(data_root)
     chosen = next((place for place in looked if place.path), None)
-    if not readers[0].archive:  # it knows itself where its files are
+    if not readers[0].archive:  # such a reader finds its own files
         return (chosen.path if chosen else None), readers[0]
     if chosen:
         for reader in readers:
@@ -52,10 +52,10 @@ def find_archive(
         for reader in readers:
             if reader.marks and all(next(chosen.path.glob(mark), None) for mark in reader.marks):
                 return chosen.path, reader
-    raise FmtlbenchError(_not_found(info, readers, looked, chosen))
+    raise FmtlbenchError(_describe_search(info, readers, looked, chosen))
 
 
-def _wanted(info: DatasetInfo, layout: str | None) -> tuple[type[Dataset], ...]:
+def _choose_readers(info: DatasetInfo, layout: str | None) -> tuple[type[Dataset], ...]:
     if layout is None:
         return info.readers
     by_name = {reader.archive: reader for reader in info.readers}
@@ -64,11 +64,13 @@ def _wanted(info: DatasetInfo, layout: str | None) -> tuple[type[Dataset], ...]:
     return (by_name[layout],)
 
 
-def _absolute(path: str | Path | None) -> Path | None:
+def _make_absolute(path: str | Path | None) -> Path | None:
     return Path(path).expanduser().absolute() if path else None
 
 
-def _not_found(info: DatasetInfo, readers: tuple[type[Dataset], ...], looked: list[Place], chosen: Place | None) -> str:
+def _describe_search(
+    info: DatasetInfo, readers: tuple[type[Dataset], ...], looked: list[Place], chosen: Place | None
+) -> str:
     names = " or ".join(f"{reader.archive}/" for reader in readers)
     said = []
     for place in looked:

@@ -1,8 +1,8 @@
-"""Cityscapes: streets of 50 cities, with fine annotations, disparity and cameras.
+"""Read Cityscapes: streets of 50 cities, with fine annotations, disparity and cameras.
 
 Below --data-root: cityscapes/ with leftImg8bit/, gtFine/, disparity/ and (for depth) camera/, each with train/ and val/
 and a folder per city, as the archives leftImg8bit_trainvaltest, gtFine_trainvaltest, disparity_trainvaltest and
-camera_trainvaltest have them. Val is what is scored here; the labels of test are not public.
+camera_trainvaltest have them. The test split here is `val`, because the labels of `test` are not public.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ PLACES = {
     "disparity": ("disparity", "_disparity.png"),
     "camera": ("camera", "_camera.json"),
 }
-BEHIND = {"depth": ("disparity", "camera")}  # what a key is made of, where not just of a file of its own
+BEHIND = {"depth": ("disparity", "camera")}  # the files a key is read from, if not one of its own name
 
 
 @DATASETS.register("cityscapes")
@@ -111,7 +111,7 @@ class Cityscapes(Dataset):
 
 
 def read_classes(path: Path) -> np.ndarray:
-    """Return the 19 evaluated classes as 0 to 18, 255 for all others."""
+    """Read class numbers: the 19 evaluated classes as 0 to 18, all others as 255."""
     numbers = read_array(path)
     if numbers.dtype != np.uint8 or numbers.ndim != 2 or numbers.max(initial=0) >= ANNOTATED:
         raise DamagedFileError(
@@ -123,7 +123,7 @@ def read_classes(path: Path) -> np.ndarray:
 
 
 def read_disparity(path: Path) -> np.ndarray:
-    """Return disparity in pixels, 0 where nothing was measured: a file holds 256 · disparity + 1, or 0."""
+    """Read disparity in pixels, 0 where nothing was measured; the file stores 256 · disparity + 1, or 0."""
     codes = read_array(path)
     if codes.ndim != 2 or codes.dtype.kind not in "iu" or codes.dtype.itemsize < 2:
         raise DamagedFileError(path, f"{codes.dtype} {list(codes.shape)}, expected a grey picture of 16 bits")
@@ -131,7 +131,7 @@ def read_disparity(path: Path) -> np.ndarray:
 
 
 def read_depth_factor(path: Path) -> np.float32:
-    """Return what divided by disparity gives metres: the cameras' distance times the focal length."""
+    """Read the number that divided by disparity gives metres: the cameras' distance times the focal length."""
     try:
         camera = json.loads(path.read_text(encoding="utf-8"))
         factor = float(camera["extrinsic"]["baseline"]) * float(camera["intrinsic"]["fx"])

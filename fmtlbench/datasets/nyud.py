@@ -25,10 +25,10 @@ from ._files import (
 from ._info import OfficialList
 from ._registry import DATASETS
 
-# What the 256 codes of a normal's coordinate mean.
+# The coordinates of a normal that the 256 byte values stand for.
 VALUES = np.arange(256, dtype=np.float32) * np.float32(2 / 255) - np.float32(1)
 
-LONGEST = 1.05  # a unit vector in half precision, and some rounding on the way there
+LONGEST = 1.05  # the largest accepted length, since unit vectors were rounded to half precision
 
 
 class Nyud(ArchiveDataset):
@@ -39,7 +39,7 @@ class Nyud(ArchiveDataset):
     domain = "nyud"
     tasks = ("semseg", "depth", "normals", "edge")
     class_names: ClassVar = {"semseg": NYUD_40}
-    # Boundary maps go through label-change detection once more, as for the published scores.
+    # Label-change detection is applied once more to the boundary maps, as for the published scores.
     metric_options: ClassVar = {"odsf": {"max_dist": 0.011, "gt": "seism"}}
     official: ClassVar = {
         "train": OfficialList(795, "c4e0b26c6b243abddb903ff779dfdfa6f791f6d84e13ce02a84eee4bdf5e73a6"),
@@ -57,8 +57,8 @@ class Nyud(ArchiveDataset):
 class NyudMtDataset(Nyud):
     """The same images and labels as `NYUDv2/`, in other files.
 
-    Its public reader resamples a label whose resolution differs from its image's; so does this one, always to the
-    nearest pixel (the public one interpolates normals, which shortens them where surfaces meet).
+    A label whose resolution differs from its image's is resampled, as in the public reader, but always to the nearest
+    pixel (the public one interpolates normals, which shortens them where surfaces meet).
     """
 
     archive = "NYUD_MT"
@@ -131,7 +131,7 @@ class NyudDataset(Nyud):
         return decode_normals(read_colour(self.path(index, "normals"), shape))
 
     def read_edge(self, index: int, shape: Shape) -> np.ndarray:
-        """Boundaries as drawn. Scoring sends them through label-change detection again, as the published route does."""
+        """Read the boundaries as drawn; published scores apply label-change detection to them again."""
         path = self.path(index, "edge")
         edges = read_grey(path, shape)
         wrong = (edges != 0) & (edges != 255)
@@ -141,13 +141,13 @@ class NyudDataset(Nyud):
 
 
 def class_numbers(path: Path, shape: Shape | None) -> np.ndarray:
-    """The archive numbers its classes from 1 and leaves 0 for pixels nobody labelled."""
+    """Read class numbers 0 to 39, 255 for unlabelled pixels, from a file that has 1 to 40 and 0."""
     labels = read_classes(path, shape, highest=40, ignore=False)
-    return labels - np.uint8(1)  # and 0 becomes 255, which is IGNORE
+    return labels - np.uint8(1)  # 0 wraps around to 255, which is IGNORE
 
 
 def metres(path: Path) -> np.ndarray:
-    """Depth in metres, 0 where the sensor saw nothing."""
+    """Read depth in metres, 0 where the sensor measured nothing."""
     depth = read_floats(path)
     low, high = depth.min(initial=0), depth.max(initial=0)
     if low < 0:
@@ -158,8 +158,8 @@ def metres(path: Path) -> np.ndarray:
 
 
 def decode_normals(pixels: np.ndarray) -> np.ndarray:
-    """8-bit (n + 1) · 127.5 → vectors of length 1, to within their rounding."""
-    from ._kernels import vectors  # compiled code: descriptions do without
+    """Return unit vectors, up to rounding, from their 8-bit codes (n + 1) · 127.5."""
+    from ._kernels import vectors  # imported late: compiled code, which a description does not need
 
     normals = np.empty(pixels.shape, np.float32)
     vectors(pixels, VALUES, np.float32(FAINT**2), normals)

@@ -1,4 +1,4 @@
-"""PASCAL-Context with the distilled labels of the multi-task literature, in the layout of `PASCALContext/`."""
+"""Read PASCAL-Context with the distilled labels of the multi-task literature, in the layout of `PASCALContext/`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PascalDataset(ArchiveDataset):
     description = "PASCAL-Context, 4998 train / 5105 test images (PASCALContext/ below --data-root)"
     tasks = ("semseg", "human_parts", "sal", "normals", "edge")
     class_names: ClassVar = {"semseg": VOC_21, "human_parts": PERSON_PARTS}
-    # The reader's test split holds the thin edges of the label map that published scores are measured against.
+    # The test split has the thin edges of the label map, which published scores are measured against.
     metric_options: ClassVar = {"odsf": {"max_dist": 0.0075, "gt": "plain"}}
     official: ClassVar = {
         "train": OfficialList(4998, "2da5ca32fd4ef15bec421829de47e0652cb7b749f4cd24a2485757607ecb1975"),
@@ -60,7 +60,7 @@ class PascalDataset(ArchiveDataset):
         try:
             return super().sample(index, keys)
         finally:
-            self._kept = None  # the file may be another one the next time
+            self._kept = None  # the file may have changed by the next call
 
     def read_semseg(self, index: int, shape: Shape) -> np.ndarray:
         return read_classes(self.path(index, "semseg"), shape, highest=20, ignore=True)
@@ -69,17 +69,20 @@ class PascalDataset(ArchiveDataset):
         return read_person_parts(self.path(index, "human_parts"), shape)
 
     def read_sal(self, index: int, shape: Shape) -> np.ndarray:
-        """Distilled maps may be soft: more than half is salient."""
+        """Read saliency: 1 where the distilled map, which may be soft, is above one half."""
         return (read_grey(self.path(index, "sal"), shape) > 127).astype(np.uint8)
 
     def read_edge(self, index: int, shape: Shape) -> np.ndarray:
-        from ._edges import scoring_edges, training_edges  # compiled code: descriptions do without
+        from ._edges import scoring_edges, training_edges  # compiled code, which a description does not need
 
         draw = scoring_edges if self.purpose == "scoring" else training_edges
         return draw(self._segments(index, shape))
 
     def read_normals(self, index: int, shape: Shape) -> np.ndarray:
-        """Distilled from a network that knows rooms: trusted only on the classes that NYUD-v2 has too."""
+        """Read the normals, set to zero except on the classes that NYUD-v2 has too.
+
+        They were distilled from a network trained on indoor scenes, which is not reliable on other classes.
+        """
         from ._kernels import clear_untrusted
 
         normals = decode_normals(read_colour(self.path(index, "normals"), shape))
@@ -87,7 +90,7 @@ class PascalDataset(ArchiveDataset):
         return normals
 
     def eligible(self, tasks: tuple[str, ...]) -> np.ndarray | None:
-        """A client that does human parts alone uses only images with people, as in the public code."""
+        """Return the images with people for a client with human parts alone, as in the public code; else None (all)."""
         if tuple(tasks) != ("human_parts",):
             return None
         paths = [self.path(index, "human_parts") for index in range(len(self))]
@@ -104,7 +107,7 @@ class PascalDataset(ArchiveDataset):
         compile_loops()
 
     def _segments(self, index: int, shape: Shape) -> np.ndarray:
-        """The label map of the context classes, [H, W]; tasks of one sample share it."""
+        """Return the label map of the context classes, [H, W]; the tasks of one sample share it."""
         path = self.path(index, "labelmap")
         kept = self._kept
         if kept is None or kept[0] != path:
@@ -125,7 +128,7 @@ class PascalDataset(ArchiveDataset):
 
     @cached_property
     def _trusted(self) -> np.ndarray:
-        """Whether normals count, by context class."""
+        """Whether normals are used, by number of the context class."""
         nyud, context = (read_numbers(self.folder / name) for name in self.extra_files["normals"])
         path: Path = self.folder / self.extra_files["normals"][1]
         try:
@@ -141,9 +144,11 @@ class PascalDataset(ArchiveDataset):
 
 
 def trusted_classes(nyud: Mapping[str, int], context: Mapping[str, int]) -> list[int]:
-    """Numbers of the context classes that rooms have too, given both datasets' classes by name.
+    """Return the numbers of the context classes that NYUD-v2 has too, given both datasets' classes by name.
 
-    The normals were distilled from a network that knows rooms. "unknown" is not a thing that could be the same in
-    both. KeyError if these are not the names of the context classes.
+    "unknown" is left out, because it does not mean the same in both.
+
+    Raises:
+        KeyError: These are not the names of the context classes.
     """
     return sorted({context[name] for name in context if name in nyud and name != "unknown"} | {context[SCREEN]})

@@ -1,4 +1,4 @@
-"""The U-shaped decoder that both FMTL-Bench architectures use, and what they do to its output."""
+"""The U-shaped decoder of both FMTL-Bench architectures, and the last steps on its output."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Block = Callable[[int, int, int], nn.Module]
 
 
 class UDecoder(nn.Module):
-    """From the deepest map upwards: double the size, join the next map's skip connection, convolve.
+    """A decoder from the deepest map upwards: double the size, join the next map's skip connection, convolve.
 
-    Blocks are `skip0…` (1×1, one per map) and `up0…` (3×3); 0 is the largest map. They lie side by side, so methods
-    that weigh layers see each one. The result has half the stride of the largest map and `width` channels.
+    Blocks are `skip0…` (1×1, one per map) and `up0…` (3×3); 0 is the largest map. They are direct children, so that
+    methods that weigh layers see each one. The result has half the stride of the largest map and `width` channels.
     """
 
     def __init__(self, encoder: Encoder, block: Block) -> None:
@@ -37,7 +37,7 @@ class UDecoder(nn.Module):
             self.add_module(f"up{i}", block(beside + below[i], width, 3))
 
     def forward(self, maps: list[Tensor], *condition: Tensor) -> Tensor:
-        # Swin's maps have their channels innermost, where the CPU's group norm sums less exactly than elsewhere.
+        # Swin's maps have their channels last in memory, a layout in which the CPU's group norm sums less exactly.
         maps = [m.contiguous() for m in maps]
         x = self._block(f"skip{self.levels - 1}", maps[-1], condition)
         for i in reversed(range(self.levels)):
@@ -54,12 +54,12 @@ class UDecoder(nn.Module):
 
 
 def instance_norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """Every channel of every image by itself: groups of one channel, whose kernel is much the faster one."""
+    """Normalise every channel of every image by itself; group norm with one channel per group is the faster kernel."""
     return F.group_norm(x, x.shape[1], weight, bias)
 
 
 def decoder_widths(encoder: Encoder) -> list[int]:
-    """Output channels of `up0…`: fixed multiples where the maps start at stride 2 (ResNet), else the encoder's own."""
+    """Return the output channels of `up0…`: fixed multiples if maps start at stride 2 (ResNet), else the encoder's."""
     if encoder.strides[0] != 2:
         return list(encoder.channels)
     c0 = encoder.channels[1]
@@ -71,20 +71,20 @@ def double(x: Tensor) -> Tensor:
 
 
 def outputs_at(raw: Tensor, task: str, size: tuple[int, int]) -> Tensor:
-    """The last convolution's result at the image's size; normals get unit length.
+    """Return the last convolution's result resized to the image's size; normals get unit length.
 
-    An encoder whose maps start at stride 4 leaves one doubling to do. It comes after the 1×1 convolution, with which
-    bilinear interpolation commutes: on a quarter of the pixels before, and mostly fewer channels after.
+    An encoder whose maps start at stride 4 leaves one doubling to do. It commutes with the 1×1 convolution and comes
+    after it, so that the convolution sees a quarter of the pixels and the doubling mostly fewer channels.
     """
     raw = resize(raw, size, align_corners=True)
     return F.normalize(raw, dim=1) if TASKS[task].kind.unit_length else raw
 
 
 def rearranged_operations(encoder: Encoder, last: nn.Conv2d, outputs: int, size: tuple[int, int]) -> int:
-    """Return what the public networks compute more than ours for one task, as FMTL-Bench's Table 1 counts.
+    """Return how many more operations the public networks need than ours for one task, as FMTL-Bench's Table 1 counts.
 
-    They double the map before their last convolution instead of after it, and make all outputs that it has: `outputs`
-    are those that ours makes. Both come to the same values.
+    They double the map before their last convolution instead of after it, and compute all outputs it has; ours computes
+    only `outputs` of them. Both give the same values.
     """
     pixels, stride = size[0] * size[1], encoder.strides[0] // 2  # of the map that the last convolution sees
     filters = last.in_channels * (pixels * last.out_channels - pixels // stride**2 * outputs)
@@ -92,7 +92,7 @@ def rearranged_operations(encoder: Encoder, last: nn.Conv2d, outputs: int, size:
 
 
 def _check_positions(encoder: Encoder) -> None:
-    """Instance norm over a single position would erase the deepest map."""
+    """Refuse an image size whose deepest map has a single position, which instance norm would erase."""
     height, width = (edge // encoder.stride for edge in encoder.size)
     if height * width < 2:
         raise UsageError(

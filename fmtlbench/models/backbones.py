@@ -18,25 +18,30 @@ class Encoder(nn.Module):
     """
 
     def __init__(
-        self, name: str, size: tuple[int, int], pretrained: bool | str = False, drop_path: float = 0.0,
+        self,
+        name: str,
+        size: tuple[int, int],
+        pretrained: bool | str = False,
+        drop_path: float = 0.0,
         maps: Maps = "pyramid",
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         if reason := misfit(name, maps):
             raise UsageError(f"model.backbone: {reason}")
         spec = BACKBONES[name]
         self.channels_last, self.size = spec.channels_last, tuple(size)
-        options = {**spec.options, **spec.maps[maps], "drop_path_rate": drop_path}  # always: timm's default is not 0
+        # The drop path rate is always given, because timm's default is not 0.
+        options = {**spec.options, **spec.maps[maps], "drop_path_rate": drop_path}
         if spec.sized:
-            # Windows keep their size on maps smaller than they are: else clients with other image sizes would have
-            # encoders of other shapes, which nobody could average.
+            # Windows keep their size even on maps smaller than they are. Otherwise clients with other image sizes would
+            # have encoders of other shapes, which cannot be averaged.
             options |= {"img_size": size, "always_partition": True}
         self.body = _create(spec.timm, options)
         self.channels: list[int] = self.body.feature_info.channels()
         self.strides: list[int] = self.body.feature_info.reduction()
         self.stride = self.strides[-1]  # image sizes are multiples of it
         self.norms = nn.ModuleList(nn.LayerNorm(c) for c in self.channels) if spec.norms else None
-        self.adapted: list[str] = []  # what had to be done to the weights, as notes for the user
+        self.adapted: list[str] = []  # how the weights had to be changed, as notes for the user
         if pretrained:
             load_pretrained(self, name, pretrained, options)
 

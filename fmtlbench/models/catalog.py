@@ -1,4 +1,4 @@
-"""Which backbones there are and which maps they have; no torch, so that a config can be checked."""
+"""The list of backbones and their maps; does not import torch, so that a config can be checked without it."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ _SWIN_NANO = {"embed_dim": 24, "depths": (1, 1, 2, 1), "num_heads": (1, 2, 4, 8)
 # A quarter of ResNet-18's widths. timm fixes the plain 7×7 stem at 64 channels, so three 3×3 convolutions replace it.
 _RESNET_NANO = {"channels": (16, 32, 64, 128), "stem_type": "deep", "stem_width": 8}
 
-# The part after the dot names timm's pretrained weights, so that a change of timm's defaults moves no number. Those of
-# FMTL-Bench and MaT-FL are torchvision's first ones; docs/data.md says what FedHCA²'s code starts from.
+# The part after the dot names timm's pretrained weights, so that a change of timm's defaults does not change results.
+# FMTL-Bench and MaT-FL use torchvision's first ones; docs/data.md tells what FedHCA²'s code starts from.
 BACKBONES: dict[str, Backbone] = {
     "swin_nano": Backbone("swin_tiny_patch4_window7_224", _SWIN_NANO, shipped=True, **_SWIN),
     "swin_tiny": Backbone("swin_tiny_patch4_window7_224.ms_in1k", **_SWIN),
@@ -53,7 +53,7 @@ BACKBONES: dict[str, Backbone] = {
 
 
 def misfit(backbone: str, maps: Maps) -> str | None:
-    """Why a backbone cannot be the encoder of an architecture that asks for these maps; None where it can."""
+    """Return why a backbone cannot provide the maps that an architecture needs; None if it can."""
     if backbone not in BACKBONES:
         return f"no backbone {backbone!r}; {nearest(backbone, BACKBONES)}"
     if maps in BACKBONES[backbone].maps:

@@ -1,4 +1,4 @@
-"""FMTL-Bench TC (task conditions): one U-shaped decoder for all tasks, steered by an embedding of the task.
+"""FMTL-Bench TC (task conditions): one U-shaped decoder for all tasks, conditioned on an embedding of the task.
 
 Nothing in it depends on the client's own tasks, so the models of any two clients have the same shapes.
 """
@@ -31,7 +31,7 @@ class TaskEmbedding(nn.Sequential):
 class FromEmbedding(nn.Module):
     """A linear layer from the embedding to one value per channel, whose bias starts at a given constant.
 
-    Not an nn.Linear: an initialisation that treats all linear layers alike must not wipe out the start.
+    It is not an nn.Linear, so that an initialisation of all linear layers does not overwrite the constant.
     """
 
     def __init__(self, channels: int, start: float) -> None:
@@ -59,7 +59,7 @@ class ConditionedBlock(nn.Module):
         self.beta = FromEmbedding(outputs, 0.0)
 
     def forward(self, x: Tensor, embedding: Tensor) -> Tensor:
-        # A batch has one task, so γ and β are the norm's own affine parameters: no further pass over the map.
+        # A batch has one task, so γ and β can be the norm's own affine parameters, which saves a pass over the map.
         return F.leaky_relu(instance_norm(self.conv(x), self.gamma(embedding), self.beta(embedding)))
 
 
@@ -104,7 +104,7 @@ class TCNet(DenseNet):
         return [("encoder", None, self.encoder), ("decoder", None, self.decoder)]
 
     def listed_apart(self) -> dict[str, tuple[str, nn.Module]]:
-        """The embedding is what Table 1 lists as "TC module"."""
+        """Return the embedding, which Table 1 lists as "TC module"."""
         return {"task_embedding": ("decoder", self.decoder.embedding)}
 
     def further_table1_operations(self, task: str, size: tuple[int, int]) -> int:
@@ -113,14 +113,14 @@ class TCNet(DenseNet):
 
 
 def task_codes(tasks: int) -> Tensor:
-    """[tasks, 120]: row t is 1 on the t-th block of 120 // tasks entries, 0 elsewhere."""
+    """Return the codes [tasks, 120]: row t is 1 on the t-th block of 120 // tasks entries, 0 elsewhere."""
     return (torch.arange(CODE) // (CODE // tasks) == torch.arange(tasks)[:, None]).float()
 
 
 def pooled(conv: nn.Conv2d, outputs: int) -> tuple[Tensor, Tensor]:
-    """Weight and bias of a 1×1 convolution followed by adaptive average pooling of its channels to `outputs`.
+    """Return weight and bias of a 1×1 convolution followed by adaptive average pooling of its channels to `outputs`.
 
-    Pooling is linear, so it may as well pool the filters: the wide map is never made.
+    Pooling is linear, so the filters are pooled instead of the wide map, which is never computed.
     """
     if outputs == conv.out_channels:
         return conv.weight, conv.bias

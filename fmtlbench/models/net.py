@@ -1,4 +1,4 @@
-"""What every network has in common: one pass through the encoder, then the decoding of the asked tasks."""
+"""The base class of all networks: one pass through the encoder, then decoding of the requested tasks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Part = tuple[str, str | None, nn.Module]
 
 
 class DenseNet(nn.Module):
-    """An encoder and whatever turns its maps into the outputs of the client's tasks."""
+    """An encoder and the modules that turn its maps into the outputs of the client's tasks."""
 
     encoder: Encoder
     tasks: tuple[str, ...]
@@ -25,23 +25,23 @@ class DenseNet(nn.Module):
         self.tasks = tuple(tasks)
 
     def decode(self, maps: list[Tensor], task: str, size: tuple[int, int]) -> Tensor:
-        """Raw outputs of one task, [B, outputs, *size], from the encoder's maps."""
+        """Return the raw outputs of one task, [B, outputs, *size], from the encoder's maps."""
         raise NotImplementedError
 
     def parts(self) -> list[Part]:
-        """What travels as a whole, in the order of the parameters: (kind, task or None, module)."""
+        """Return the parts that are exchanged as a whole, in parameter order: (kind, task or None, module)."""
         raise NotImplementedError
 
     def listed_apart(self) -> dict[str, tuple[str, nn.Module]]:
-        """Return modules whose parameters are counted on their own: name → (kind of the part they lie in, module)."""
+        """Return modules whose parameters are counted apart: name → (kind of the part they belong to, module)."""
         return {}
 
     def further_table1_operations(self, task: str, size: tuple[int, int]) -> int:
-        """Return what FMTL-Bench's Table 1 counts for a task beyond what this network computes; complexity.py sums."""
+        """Return the operations that FMTL-Bench's Table 1 counts for a task and this network does not execute."""
         return 0
 
     def forward(self, image: Tensor, tasks: Iterable[str] | None = None) -> dict[str, Tensor]:
-        """Raw outputs by task (all of the client's by default), at the image's size."""
+        """Return raw outputs by task (by default all of the client's), at the image's size."""
         height, width = image.shape[-2:]
         if height % self.encoder.stride or width % self.encoder.stride:
             raise UsageError(f"image size: expected multiples of {self.encoder.stride}, got {height}×{width}")
@@ -68,7 +68,7 @@ class PerTaskNet(DenseNet):
 
 
 def resize(x: Tensor, size: tuple[int, int], align_corners: bool = False) -> Tensor:
-    """Bilinear, without a copy when the size is right already."""
+    """Resize maps bilinearly; return `x` itself if it has the size already."""
     if tuple(x.shape[-2:]) == tuple(size):
         return x
     return F.interpolate(x, size=size, mode="bilinear", align_corners=align_corners)

@@ -1,6 +1,6 @@
-"""An encoder's first weights: timm's, the package's or a file's. Read once per process, and never taken in part.
+"""Load an encoder's initial weights from timm, the package or a file: once per process, all tensors or none.
 
-No torch at import: the configuration can ask for a file's hash without it.
+Torch is not imported at the top, so that a configuration can get a file's hash without it.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from ..config import ModelConfig
     from .backbones import Encoder
 
-SHOWN = 3  # names per complaint; the exception carries all
-COUNTER = "num_batches_tracked"  # BatchNorm's, which old files lack and nothing here reads
-NORMS = "norms."  # the encoder's own after every scale, which only files of `fmtlbench pretrain` have
+SHOWN = 3  # names per problem in a message; the exception carries all
+COUNTER = "num_batches_tracked"  # of BatchNorm: old files lack it, and nothing here uses it
+NORMS = "norms."  # the encoder's own norms after every scale, which only files of `fmtlbench pretrain` have
 
 
 class WeightsError(FmtlbenchError):
@@ -49,7 +49,7 @@ class WeightsError(FmtlbenchError):
 
 @dataclass(frozen=True)
 class Weights:
-    """Named tensors, what messages call them, and what identifies them."""
+    """Named tensors, their source for messages, and what identifies them."""
 
     source: str
     tensors: dict[str, Tensor]
@@ -57,7 +57,7 @@ class Weights:
 
 
 def resolved(model: ModelConfig) -> ModelConfig:
-    """The config with the hash of its file of weights, which stands for the file in a run's identity."""
+    """Return the config with the hash of its weights file, which identifies the file in a run's hash."""
     if model.weights is not None:
         file, found = f"model.weights: {model.weights}", sha256_file(check_path(Path(model.weights)))
     elif _is_shipped(model):
@@ -72,23 +72,23 @@ def resolved(model: ModelConfig) -> ModelConfig:
 
 
 def _is_shipped(model: ModelConfig) -> bool:
-    """Whether the encoder starts from weights that come with the package; an unknown backbone is told of elsewhere."""
+    """Return whether the encoder starts from weights of the package; an unknown backbone is refused elsewhere."""
     return model.pretrained and model.backbone in BACKBONES and BACKBONES[model.backbone].shipped
 
 
 def starting_point(model: ModelConfig) -> bool | str:
-    """What `Encoder` takes as `pretrained`: a file's path, True for the backbone's own, False for none."""
+    """Return the `pretrained` argument of `Encoder`: a file's path, True for the backbone's own, False for none."""
     return model.weights or model.pretrained
 
 
 def weights_identity(model: ModelConfig) -> dict[str, str]:
-    """What the encoder starts from: the content of the weights, never their path."""
+    """Return what identifies the encoder's initial weights: their source and content, never their path."""
     start = starting_point(model)
-    return _read(*_key(model.backbone, start)).identity if start else {"source": "none"}
+    return _read(*_make_key(model.backbone, start)).identity if start else {"source": "none"}
 
 
 def describe_weights(model: ModelConfig) -> str:
-    """What the encoder of a resolved config starts from, or could, in words; nothing is read or fetched."""
+    """Return in words which weights the encoder of a resolved config starts from, or could; nothing is read."""
     content = f" (sha256 {model.weights_sha256[:8]})" if model.weights_sha256 else ""
     if model.weights:
         return f"those of {model.weights}{content}"
@@ -98,10 +98,10 @@ def describe_weights(model: ModelConfig) -> str:
 
 
 def check_weights(model: ModelConfig, size: tuple[int, int], maps: Maps) -> list[str]:
-    """Fetch the weights and try them on an encoder with these maps, before anything else is touched.
+    """Fetch the weights and load them into an encoder with these maps, to find problems before a run starts.
 
     Returns:
-        What had to be adapted, as notes for the user.
+        How the weights had to be adapted, as notes for the user.
     """
     from .backbones import Encoder
 
@@ -112,7 +112,7 @@ def check_weights(model: ModelConfig, size: tuple[int, int], maps: Maps) -> list
 
 
 def load_pretrained(encoder: Encoder, backbone: str, pretrained: bool | str, options: dict[str, Any]) -> None:
-    """Fill an encoder: every parameter and every running statistic of its body, and its norms if the weights have them.
+    """Load all parameters and running statistics of an encoder's body, and those of its norms if the weights have them.
 
     Args:
         encoder: whose body timm made with features_only=True and `options`.
@@ -121,8 +121,8 @@ def load_pretrained(encoder: Encoder, backbone: str, pretrained: bool | str, opt
         options: what the body was made with.
     """
     widths = tuple(encoder.channels) if encoder.norms is not None else ()
-    plain = tuple((k, _hashable(v)) for k, v in sorted(options.items()))
-    fit = _fit(_key(backbone, pretrained), BACKBONES[backbone].timm, plain, widths)
+    plain = tuple((k, _make_hashable(v)) for k, v in sorted(options.items()))
+    fit = _fit(_make_key(backbone, pretrained), BACKBONES[backbone].timm, plain, widths)
     norms = {n.removeprefix(NORMS): t for n, t in fit.tensors.items() if n.startswith(NORMS)}
     encoder.body.load_state_dict({n: t for n, t in fit.tensors.items() if not n.startswith(NORMS)}, strict=True)
     if norms:
@@ -133,8 +133,8 @@ def load_pretrained(encoder: Encoder, backbone: str, pretrained: bool | str, opt
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def _key(backbone: str, pretrained: bool | str) -> tuple:
-    """What the cache goes by; a file that was replaced is another one."""
+def _make_key(backbone: str, pretrained: bool | str) -> tuple:
+    """Return the cache key of the weights; it changes when the file is replaced."""
     spec = BACKBONES[backbone]
     if pretrained is True and not spec.shipped:
         return "timm", spec.timm
@@ -144,21 +144,21 @@ def _key(backbone: str, pretrained: bool | str) -> tuple:
     return kind, what, stat.st_size, stat.st_mtime_ns
 
 
-@lru_cache(maxsize=1)  # a run has one encoder, however many clients
+@lru_cache(maxsize=1)  # all clients of a run use the same weights
 def _read(kind: str, what: str, *_stamp: int) -> Weights:
     if kind == "timm":
-        return _from_timm(what)
+        return _read_from_timm(what)
     if kind == "shipped":
-        return _from_package(what)
+        return _read_from_package(what)
     return Weights(what, read_tensors(Path(what)), {"source": "file", "sha256": sha256_file(Path(what))})
 
 
-def _from_timm(name: str) -> Weights:
+def _read_from_timm(name: str) -> Weights:
     path, full = fetch(name)
     return Weights(full, read_tensors(path), {"source": "timm", "name": full, "sha256": sha256_file(path)})
 
 
-def _from_package(backbone: str) -> Weights:
+def _read_from_package(backbone: str) -> Weights:
     path, sha256 = shipped_path(backbone), shipped_sha256(backbone)
     return Weights(str(path), read_tensors(path), {"source": "fmtlbench", "name": backbone, "sha256": sha256})
 
@@ -172,21 +172,21 @@ class _Fit:
     notes: tuple[str, ...]
 
 
-def _hashable(value: Any) -> Any:
-    return tuple(map(_hashable, value)) if isinstance(value, (list, tuple)) else value
+def _make_hashable(value: Any) -> Any:
+    return tuple(map(_make_hashable, value)) if isinstance(value, (list, tuple)) else value
 
 
 @lru_cache(maxsize=4)  # one per image size
 def _fit(key: tuple, name: str, options: tuple[tuple[str, Any], ...], widths: tuple[int, ...]) -> _Fit:
-    """Bring the weights into the encoder's names and shapes, or say all that is wrong with them.
+    """Return the weights in the encoder's names and shapes, or raise WeightsError with all that does not fit.
 
-    `widths` are those of the encoder's norms: weights that know of none leave them as they are.
+    `widths` are those of the encoder's norms, which weights without norms leave unchanged.
     """
     import timm
     import torch
 
     weights = _read(*key)
-    with torch.device("meta"):  # shapes and names are all that is asked of these two
+    with torch.device("meta"):  # only names and shapes of these two are needed
         encoder = timm.create_model(name, features_only=True, **dict(options)).state_dict()
         whole = timm.create_model(name, **{k: v for k, v in options if k != "out_indices"})
         if any(tensor.startswith(NORMS) for tensor in weights.tensors):
@@ -194,23 +194,23 @@ def _fit(key: tuple, name: str, options: tuple[tuple[str, Any], ...], widths: tu
             encoder |= norms
     attempts = [(weights.tensors, ())]
     if convert := getattr(sys.modules[type(whole).__module__], "checkpoint_filter_fn", None):
-        attempts.append(_converted(convert, weights.tensors, whole))
+        attempts.append(_convert(convert, weights.tensors, whole))
     problems = []
     for tensors, notes in attempts:
         fit, *wrong = _match(tensors, encoder, whole.state_dict())
         if not any(wrong):
             return _Fit(fit, notes)
         problems.append(wrong)
-    raise _misfit(weights, name, *min(problems, key=lambda wrong: sum(map(len, wrong))))
+    raise _describe_misfit(weights, name, *min(problems, key=lambda wrong: sum(map(len, wrong))))
 
 
-def _converted(convert, tensors: dict[str, Tensor], whole: nn.Module) -> tuple[dict[str, Tensor], tuple[str, ...]]:
-    """Timm's own conversion of other people's names; it also resizes tables of relative positions to the window."""
+def _convert(convert, tensors: dict[str, Tensor], whole: nn.Module) -> tuple[dict[str, Tensor], tuple[str, ...]]:
+    """Convert names with timm's own function, which also resizes tables of relative positions to the window."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of timm's interpolation, about torch's future
+            warnings.simplefilter("ignore")  # timm's interpolation warns about future versions of torch
             out = convert(dict(tensors), whole)
-    except Exception:  # of another architecture: the names as they came say more
+    except Exception:  # weights of another architecture: the original names give the better message
         return tensors, ()
     resized = [n for n in out if n in tensors and n.endswith("bias_table") and out[n].shape != tensors[n].shape]
     note = f"{len(resized)} tables of relative positions were resized to the encoder's windows"
@@ -218,7 +218,7 @@ def _converted(convert, tensors: dict[str, Tensor], whole: nn.Module) -> tuple[d
 
 
 def _match(tensors: dict[str, Tensor], encoder: dict[str, Tensor], whole: dict[str, Tensor]) -> tuple:
-    """(fit, missing, unexpected, shapes); in an encoder's names `layers_0` stands for the classifier's `layers.0`."""
+    """Return (fit, missing, unexpected, shapes); an encoder's `layers_0` is the classifier's `layers.0`."""
     given = {_plain(name): name for name in tensors}
     fit, missing, shapes = {}, [], {}
     for name, expected in encoder.items():
@@ -241,23 +241,25 @@ def _plain(name: str) -> str:
     return name.replace("_", ".")
 
 
-def _misfit(weights: Weights, name: str, missing: list, unexpected: list, shapes: dict) -> WeightsError:
+def _describe_misfit(weights: Weights, name: str, missing: list, unexpected: list, shapes: dict) -> WeightsError:
     said = []
     if missing:
         close = difflib.get_close_matches(missing[0], unexpected or list(weights.tensors), n=1)
-        said.append(f"{len(missing)} missing ({_some(missing)}{f'; nearest there: {close[0]}' if close else ''})")
+        said.append(f"{len(missing)} missing ({_list_some(missing)}{f'; nearest there: {close[0]}' if close else ''})")
     if unexpected:
-        said.append(f"{len(unexpected)} unexpected ({_some(unexpected)})")
+        said.append(f"{len(unexpected)} unexpected ({_list_some(unexpected)})")
     if shapes:
         shown = (f"{key} {list(came)} instead of {list(expected)}" for key, (came, expected) in shapes.items())
-        said.append(f"{len(shapes)} of another shape ({_some(list(shown))})")
+        said.append(f"{len(shapes)} of another shape ({_list_some(list(shown))})")
     return WeightsError(
         f"weights {weights.source} do not fit the encoder {name}: {'; '.join(said)}. "
         "All of an encoder's tensors or none: check model.backbone",
-        missing, unexpected, shapes,
-    )  # fmt: skip
+        missing,
+        unexpected,
+        shapes,
+    )
 
 
-def _some(names: Iterable[str]) -> str:
+def _list_some(names: Iterable[str]) -> str:
     names = list(names)
     return ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")

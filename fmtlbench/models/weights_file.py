@@ -1,4 +1,4 @@
-"""A file of weights → named tensors. Nothing in the file is ever run."""
+"""Read a file of weights into named tensors. No code in the file is ever run."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 SUFFIXES = (".safetensors", ".pth", ".pt", ".bin")
-# A training script's file: the weights lie under one of these, beside optimiser and epoch.
+# In a training script's file the weights are under one of these names, beside optimiser and epoch.
 WRAPPERS = ("model", "state_dict", "model_state_dict", "module", "net")
-# What wrapping modules put before every name.
+# Prefixes that wrapping modules add to every name.
 PREFIXES = ("module.", "_orig_mod.", "model.", "backbone.", "encoder.", "body.")
 
 
 def check_path(path: Path) -> Path:
-    """Whether `path` can be a file of weights at all, by its name and existence."""
+    """Return `path` if it exists and has a suffix of weights files; refuse it otherwise."""
     if not path.is_file():
         raise UsageError(f"model.weights: no such file: {path}")
     if path.suffix.lower() not in SUFFIXES:
@@ -30,14 +30,14 @@ def check_path(path: Path) -> Path:
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """The named tensors of a .safetensors file, or of a state dict that torch saved."""
-    _sniff(check_path(path))
-    content = _safetensors(path) if path.suffix.lower() == ".safetensors" else _pickle(path)
+    """Read the named tensors of a .safetensors file, or of a state dict that torch saved."""
+    _check_start(check_path(path))
+    content = _read_safetensors(path) if path.suffix.lower() == ".safetensors" else _read_pickle(path)
     return _unwrap(content, path)
 
 
-def _sniff(path: Path) -> None:
-    """What downloads leave behind instead of weights."""
+def _check_start(path: Path) -> None:
+    """Refuse a file that is empty, a web page or a Git LFS pointer, as failed downloads leave behind."""
     try:
         with path.open("rb") as file:
             start = file.read(256).lstrip()
@@ -51,24 +51,24 @@ def _sniff(path: Path) -> None:
         raise FmtlbenchError(f"model.weights: {path} is a Git LFS pointer, not weights; fetch it with `git lfs pull`")
 
 
-def _safetensors(path: Path) -> Any:
+def _read_safetensors(path: Path) -> Any:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     try:
         return load_file(path)
     except (SafetensorError, OSError, ValueError) as error:
-        raise _unreadable(path, error) from None
+        raise _describe_unreadable(path, error) from None
 
 
-def _pickle(path: Path) -> Any:
+def _read_pickle(path: Path) -> Any:
     from pickle import UnpicklingError
 
     import torch
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about pickle's version, before the refusal
+            warnings.simplefilter("ignore")  # torch warns about pickle's version before it refuses
             return torch.load(path, map_location="cpu", weights_only=True)
     except UnpicklingError as error:
         foreign = re.search(r"GLOBAL ([\w.]+)", str(error))
@@ -77,11 +77,11 @@ def _pickle(path: Path) -> Any:
             f"model.weights: {path} {held} besides tensors, and loading that could run code; "
             "expected a state dict alone, best as .safetensors"
         ) from None
-    except Exception as error:  # cut short or another format: torch has many ways to say so
-        raise _unreadable(path, error) from None
+    except Exception as error:  # torch raises many kinds of errors for a truncated file or another format
+        raise _describe_unreadable(path, error) from None
 
 
-def _unreadable(path: Path, error: Exception) -> FmtlbenchError:
+def _describe_unreadable(path: Path, error: Exception) -> FmtlbenchError:
     reason = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
     return FmtlbenchError(f"model.weights: {path} cannot be read as weights (cut short?): {reason}")
 
@@ -98,10 +98,10 @@ def _unwrap(content: Any, path: Path) -> dict[str, Tensor]:
     if not tensors:
         names = ", ".join(map(str, list(content)[:5]))
         raise FmtlbenchError(f"model.weights: {path} holds no tensors" + (f", only {names}" if names else ""))
-    return _without_prefixes(tensors)
+    return _strip_prefixes(tensors)
 
 
-def _without_prefixes(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def _strip_prefixes(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     while prefix := next((p for p in PREFIXES if all(name.startswith(p) for name in tensors)), None):
         tensors = {name.removeprefix(prefix): value for name, value in tensors.items()}
     return tensors

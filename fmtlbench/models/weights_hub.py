@@ -1,4 +1,4 @@
-"""timm's pretrained weights, from the hub's cache on disk or over the network."""
+"""Get timm's pretrained weights from the hub's cache on disk or over the network."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from urllib.request import getproxies
 
 from ..errors import FmtlbenchError
 
-FILE = "model.safetensors"  # what timm's repositories on the hub call their weights
+FILE = "model.safetensors"  # the name of the weights file in timm's repositories on the hub
 
 
 def fetch(name: str) -> tuple[Path, str]:
-    """The file with the weights of timm's network `name`, and their full name, such as resnet18.a1_in1k."""
+    """Return the file with the weights of timm's network `name`, and their full name, such as resnet18.a1_in1k."""
     import timm
     from huggingface_hub import hf_hub_download
 
@@ -27,7 +27,7 @@ def fetch(name: str) -> tuple[Path, str]:
     repository = config.hf_hub_id + full if config.hf_hub_id.endswith("/") else config.hf_hub_id
     reachable = online()
     try:
-        # Offline the hub would be asked again and again for a minute before its cache is looked at.
+        # Offline, the download would be retried for a minute before the cache is used.
         return Path(hf_hub_download(repository, FILE, local_files_only=not reachable)), full
     except Exception as error:
         first = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
@@ -47,7 +47,7 @@ def hub() -> str:
 
 
 def online() -> bool:
-    """Whether the hub's name can be looked up here; behind a proxy only the proxy knows."""
+    """Return whether the hub's name can be resolved; behind a proxy, which resolves names itself, True."""
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
         return False
     if "https" in getproxies() or "all" in getproxies():

@@ -1,4 +1,4 @@
-"""The encoder weights that come with the package: `fmtlbench pretrain` made them, weights/manifest.json says how."""
+"""Find the encoder weights that come with the package; weights/manifest.json tells how they were trained."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REMEDY = "install fmtlbench anew (`make weights` trains them again), or --set mo
 
 
 def read_manifest(folder: Path) -> dict[str, dict[str, Any]]:
-    """What a folder's manifest says of its files, by backbone; nothing where there is none."""
+    """Return a folder's manifest, one entry per backbone; an empty one if the folder has none."""
     path = folder / MANIFEST
     try:
         return json.loads(path.read_text(encoding="utf-8"))
@@ -26,7 +26,7 @@ def read_manifest(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def shipped_entry(backbone: str) -> dict[str, Any]:
-    """What the package's manifest says of a backbone's weights."""
+    """Return the entry of a backbone's weights in the package's manifest."""
     entry = read_manifest(FOLDER).get(backbone)
     if entry is None:
         raise FmtlbenchError(f"model.pretrained: {FOLDER / MANIFEST} tells of no weights of {backbone}; {REMEDY}")
@@ -34,7 +34,7 @@ def shipped_entry(backbone: str) -> dict[str, Any]:
 
 
 def shipped_path(backbone: str) -> Path:
-    """The file with a backbone's weights, which must be there."""
+    """Return the file with a backbone's weights, which must exist."""
     entry = shipped_entry(backbone)
     path = FOLDER / entry["file"]
     if not path.is_file():
@@ -45,7 +45,7 @@ def shipped_path(backbone: str) -> Path:
 
 
 def shipped_sha256(backbone: str) -> str:
-    """The hash of that file, which must be the manifest's."""
+    """Return the sha256 of a backbone's file, which must be the one in the manifest."""
     path, expected = shipped_path(backbone), shipped_entry(backbone)["sha256"]
     found = sha256_file(path)
     if found != expected:

@@ -1,1 +1,1 @@
-"""What networks predict, as files and as pictures."""
+"""Write predictions to files, score them, and draw them."""

@@ -1,4 +1,4 @@
-"""The qualitative panel: a row per image and task, with the input, the ground truth and one column per run."""
+"""Draw the qualitative panel: a row per image and task, with the input, the ground truth and one column per run."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CELL = 1.35  # inches, the width of a picture
-MARGIN, HEAD, LINE = 0.28, 0.24, 0.13  # left, above, and there for a further line
-GAP, SPACE = 0.12, 0.03  # between groups of rows, between pictures
+MARGIN, HEAD, LINE = 0.28, 0.24, 0.13  # inches: left, above, and above for each further line of a title
+GAP, SPACE = 0.12, 0.03  # inches: between groups of rows, between pictures
 
 
 @dataclass(frozen=True)
 class PanelRow:
-    """One task of one image: what is there, and what each run says."""
+    """One task of one image: the ground truth and the prediction of each run."""
 
     client: str
     task: str
     image: str
     truth: dict[str, np.ndarray]  # 'image' and the task
-    predictions: list[np.ndarray]  # like the label; of sal and edge probabilities
+    predictions: list[np.ndarray]  # in the form of the label; probabilities for sal and edge
     class_names: tuple[str, ...] | None
 
 
 def draw_panel(rows: Sequence[PanelRow], titles: Sequence[str]) -> Figure:
-    """One figure of all rows; a client's rows of one task stand together and share their colours."""
+    """Return one figure of all rows; consecutive rows of one client and task share their colours."""
     from matplotlib.figure import Figure
 
     groups = [list(group) for _, group in groupby(rows, key=lambda row: (row.client, row.task))]
     heights = [[CELL * row.truth["image"].shape[0] / row.truth["image"].shape[1] for row in group] for group in groups]
-    columns = ["input", "ground truth", *map(_fitting, titles)]
+    columns = ["input", "ground truth", *map(_break_title, titles)]
     head = HEAD + LINE * max(title.count("\n") for title in columns)
     width = MARGIN + len(columns) * (CELL + SPACE) + SPACE
     total = head + SPACE + sum(GAP + sum(h + SPACE for h in group) for group in heights) - GAP
@@ -70,6 +70,6 @@ def draw_panel(rows: Sequence[PanelRow], titles: Sequence[str]) -> Figure:
     return figure
 
 
-def _fitting(title: str) -> str:
-    """Long names break before their options."""
+def _break_title(title: str) -> str:
+    """Break a long name before its options."""
     return title if len(title) <= 24 else title.replace(" (", "\n(", 1)

@@ -1,4 +1,4 @@
-"""Folders of predictions and labels: which files belong together, and how they are read."""
+"""Pair the files in folders of predictions and labels, and read them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..errors import UsageError
 from ..kinds import LabelError
 from ..tasks import IGNORE, TaskSpec
 
-SPLITS = {"val": "test"}  # what archives call the split that is scored
+SPLITS = {"val": "test"}  # archives call the test split "val"
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class ArchiveLabels:
         return self.reader.path(self.reader.ids.index(image), kinds[0])
 
     def read(self, image: str, shape: tuple[int, ...] | None) -> np.ndarray:
-        """Return a label as a run scores against it; `shape`: for a file that does not tell its size."""
+        """Return a label as a run scores against it; `shape` is used for a file that does not tell its size."""
         label = self.reader.sample(self.reader.ids.index(image), (self.task.name,))[self.task.name]
         if not label.size and shape is not None:
             label = np.zeros(shape, label.dtype)
@@ -66,7 +66,7 @@ class ReaderLabels:
     reader: Dataset
 
     def place(self, image: str) -> Path:
-        """Return the file of an image's label, where the reader tells."""
+        """Return the file of an image's label, or the image's id as a path if the reader names no file."""
         files = self.reader.files_of(self.reader.ids.index(image), self.task.name)
         return files[0] if files else Path(image)
 
@@ -77,7 +77,7 @@ class ReaderLabels:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Predictions, labels, and the ids that are to be scored."""
+    """Predictions, labels, and the ids to score."""
 
     task: TaskSpec
     predictions: dict[str, Path]
@@ -86,7 +86,7 @@ class Pairs:
     ids: list[str]
 
     def problems(self) -> list[str]:
-        """Return every file that is missing or too much, one line each."""
+        """Return one line for every file that is missing or superfluous."""
         lines = [f"missing label: {i}" for i in self.ids if i not in self.labelled]
         lines += [f"missing prediction: {i}" for i in self.ids if i not in self.predictions]
         wanted = set(self.ids)
@@ -101,7 +101,7 @@ class Pairs:
             raise DamagedFileError(path, str(error)) from None
 
     def read_target(self, image: str, shape: tuple[int, ...] | None) -> np.ndarray:
-        """Return a label as the task's metric takes it; `shape`: of the prediction, for a file that tells none."""
+        """Return a label as the task's metric takes it; `shape` is the prediction's, for a file that tells none."""
         return self.task.kind.as_target(self.labels.read(image, shape))
 
 
@@ -125,11 +125,11 @@ def pair_files(
     Args:
         pred: Folder of predictions, or a folder with one such folder per task.
         gt: The archive's root, or a folder of labels.
-        task: Which task.
-        info: The dataset in whose form the labels are; None: plain files of the task's kind.
-        classes: How many the task has, if any.
-        split: Whose id list to take from an archive.
-        ids: File with one id per line instead. Without any list, every label is to be scored.
+        task: The task.
+        info: The dataset whose format the labels have; None for plain files of the task's kind.
+        classes: How many classes the task has, if any.
+        split: The split whose list of ids to take from an archive.
+        ids: A file with one id per line to use instead. Without any list, every label is scored.
     """
     for flag, folder in (("--pred", pred), ("--gt", gt)):
         if not folder.is_dir():
@@ -162,7 +162,7 @@ def pair_files(
 
 
 def _reader_of_folder(readers: list[type[ArchiveDataset]], gt: Path, task: str) -> type[ArchiveDataset] | None:
-    """Return the reader of a bare folder of labels in an archive's form; None: its files are plain ones."""
+    """Return the reader of a folder with labels in an archive's format; None if its files are plain ones."""
     for reader in readers:
         if (alone := reader.in_one_folder(task)) and alone.has_labels(gt, task):
             return alone

@@ -1,6 +1,6 @@
-"""Folders of predictions that `fmtlbench evaluate` reads: <client>/<task>/<image id>.png, or .npy.
+"""Write folders of predictions that `fmtlbench evaluate` reads: <client>/<task>/<image id>.png, or .npy.
 
-What a file holds is a matter of the task's kind of labels, see `fmtlbench.kinds`.
+The format of a file depends on the task's kind of labels, see `fmtlbench.kinds`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ABOUT = "predictions.json"  # in every folder of predictions: which run, round a
 
 
 def check_replaceable(folder: Path) -> None:
-    """Refuse a folder that holds anything but predictions: it is not ours to replace."""
+    """Refuse a folder that holds anything but predictions, so that no other files are deleted."""
     if folder.is_dir():
         if any(folder.iterdir()) and not (folder / ABOUT).is_file():
             raise UsageError(f"{folder}: holds other files than predictions; choose an empty or a new folder")
@@ -26,11 +26,11 @@ def check_replaceable(folder: Path) -> None:
 
 @contextmanager
 def replace_predictions(folder: Path) -> Iterator[Path]:
-    """Give a folder to fill with predictions, which then takes the place of `folder` as a whole.
+    """Yield a temporary folder to fill with predictions; it replaces `folder` at the end of the block.
 
     Raises:
         UsageError: The folder holds anything but predictions.
-        FmtlbenchError: The disk refused.
+        FmtlbenchError: The folder could not be written.
     """
     check_replaceable(folder)
     try:

@@ -1,4 +1,4 @@
-"""From counts per threshold to odsF, oisF and AP, as SEISM computes them."""
+"""Turn counts per threshold into precision, recall, F and AP, as SEISM computes them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 def precision_recall(
     hit_p: ArrayLike, predicted: ArrayLike, hit_g: ArrayLike, actual: ArrayLike
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Turn counts into (precision, recall, F), each in [0, 1] and of the shape of the counts.
+    """Return (precision, recall, F) from counts, each in [0, 1] and of the shape of the counts.
 
     Where nothing is predicted, precision is 1 and recall 0; where nothing matches, both are 0.
     """
@@ -22,7 +22,7 @@ def precision_recall(
 
 
 def average_precision(precision: np.ndarray, recall: np.ndarray) -> float:
-    """Area under precision over recall, interpolated linearly at recall 0, 0.01 … 1 and 0 outside the curve."""
+    """Return the area under precision over recall, interpolated at recall 0, 0.01 … 1, with 0 outside the curve."""
     recall, first = np.unique(recall, return_index=True)
     if len(recall) < 2:
         return 0.0
@@ -30,12 +30,12 @@ def average_precision(precision: np.ndarray, recall: np.ndarray) -> float:
 
 
 def levels(thresholds: int) -> np.ndarray:
-    """The smallest 8-bit strength that passes each threshold k/(thresholds+1): v/255 ≥ t. int32, ascending."""
+    """Return the smallest 8-bit strength v with v/255 ≥ t for each threshold t = k/(thresholds+1), int32, ascending."""
     t = np.arange(1, thresholds + 1) / (thresholds + 1)
     return (np.arange(256)[:, None] / 255 >= t).argmax(0).astype(np.int32)
 
 
 def chord(radius: float) -> np.ndarray:
-    """The disc of pixels within `radius`, as its half width in rows 0, 1 … above and below the centre. int32."""
+    """Return the disc of pixels within `radius` as its half width in rows 0, 1 … from the centre, int32."""
     d = np.arange(int(radius) + 1)
     return ((np.sqrt(d[:, None] ** 2 + d**2) <= radius).sum(1) - 1).astype(np.int32)

@@ -1,4 +1,4 @@
-"""One image: prediction and label in, counts per threshold out. Free of torch, so worker processes start quickly."""
+"""Count matched edge pixels of one image per threshold. Does not import torch, so worker processes start quickly."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Counts(NamedTuple):
 
 
 def boundaries(labels: np.ndarray) -> np.ndarray:
-    """Pixels whose label differs from the right, lower or lower-right neighbour (SEISM's seg2bmap). [H, W] uint8."""
+    """Return [H, W] uint8, 1 where the label differs from the right, lower or lower-right one (SEISM's seg2bmap)."""
     padded = np.pad(labels, ((0, 1), (0, 1)), mode="edge")
     right, below, diagonal = padded[:-1, 1:], padded[1:, :-1], padded[1:, 1:]
     return ((labels != right) | (labels != below) | (labels != diagonal)).astype(np.uint8)
@@ -39,7 +39,7 @@ def thin(binary: np.ndarray) -> np.ndarray:
 
 
 def label_edges(target: np.ndarray, gt: str) -> np.ndarray:
-    """Thin label edges from a boundary map ("seism", "plain") or from a map of segments ("labelmap")."""
+    """Return thin label edges from a boundary map ("seism", "plain") or from a map of segments ("labelmap")."""
     return thin(target if gt == "plain" else boundaries(target))
 
 
@@ -69,12 +69,12 @@ def count(
 
 
 def score(strength: np.ndarray, target: np.ndarray, ignored: np.ndarray | None, gt: str, **options: Any) -> Counts:
-    """`count` with the label edges taken from `target` first."""
+    """Compute the label edges of `target`, then `count` against them."""
     return count(strength, label_edges(target, gt), ignored, **options)
 
 
 def valid_part(ignored: np.ndarray | None) -> tuple[slice, slice] | None:
-    """The bounding box of the pixels that are not ignored; None if all are."""
+    """Return the bounding box of the pixels that are not ignored; None if all are."""
     if ignored is None:
         return slice(None), slice(None)
     rows, cols = np.flatnonzero(~ignored.all(1)), np.flatnonzero(~ignored.all(0))

@@ -1,8 +1,8 @@
-"""Thinning, exact matching and the sweep over thresholds, compiled.
+"""Thin, match exactly and count for every threshold, in compiled loops.
 
-All of it is in one file because numba's cache notices changes of the calling file only. Pixels are named by their flat
-index in a grid with so wide an empty margin that no kernel needs border cases: what leaves a row on one side comes out
-in the margin of the next. Sets of pixels are bit maps, uint64, so that one mask looks at a whole row of the disc.
+All of it is in one file because numba's cache notices changes of the calling file only. Pixels are numbered by their
+flat index in a grid with an empty margin wide enough that no kernel needs border cases: an index past the end of a row
+falls into the margin of the next. Sets of pixels are bit maps, uint64, so that one mask covers a whole row of the disc.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ONE, FULL, TOP = np.uint64(1), np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(58)
 
 @njit(cache=True, nogil=True)
 def neighbours(width):
-    """Flat offsets of the eight neighbours, in the bit order of the thinning tables."""
+    """Return the flat offsets of the eight neighbours, in the bit order of the thinning tables."""
     return np.array([1, 1 - width, -width, -1 - width, -1, width - 1, width, width + 1], np.int32)
 
 
@@ -36,8 +36,8 @@ def thin(alive, code, pixels, count, steps, listed, todo, gone):
     """Thin to convergence in place.
 
     `alive` marks foreground, `code` holds each pixel's eight neighbours as bits, `pixels[:count]` lists the foreground.
-    A sub-iteration looks again only at pixels whose neighbourhood changed since it last looked. `listed` (all zero,
-    before and after) keeps a pixel from being listed twice; `todo` and `gone` are scratch.
+    A sub-iteration tests again only pixels whose neighbourhood changed since its last test. `listed` (all zero before
+    and after) prevents listing a pixel twice; `todo` and `gone` are scratch.
     """
     n_todo = count
     todo[:count] = pixels[:count]
@@ -52,14 +52,14 @@ def thin(alive, code, pixels, count, steps, listed, todo, gone):
             if alive[p] and TABLES[half, code[p]]:
                 gone[n_gone] = p
                 n_gone += 1
-        # pixels around the previous and the present deletions are what the other sub-iteration has not seen
+        # the other sub-iteration has not yet seen the effects of the previous and the present deletions
         for i in range(n_before, n_gone):
             p = gone[i]
             alive[p] = 0
             for k in range(8):
                 code[p + steps[k]] &= ~(1 << ((k + 4) & 7)) & 255
         idle = idle + 1 if n_gone == n_before else 0
-        if first:  # the second sub-iteration has seen nothing yet
+        if first:  # the second sub-iteration has tested nothing yet
             first = False
             gone[: n_gone - n_before] = gone[n_before:n_gone]
             n_before = n_gone - n_before
@@ -88,20 +88,20 @@ def _flip(bits, p):
 
 @njit(cache=True, nogil=True)
 def _between(word, low, high):
-    """The bits of pixels low … high that fall into the given word."""
+    """Return the bits of pixels low … high that belong to the given word."""
     first, last = max(low - (word << 6), 0), min(high - (word << 6), 63)
     return (FULL << np.uint64(first)) & (FULL >> np.uint64(63 - last))
 
 
 @njit(cache=True, nogil=True)
 def _lowest(bits):
-    """Position of the lowest set bit."""
+    """Return the position of the lowest set bit."""
     return BIT[((bits & (~bits + ONE)) * SPREAD) >> TOP]
 
 
 @njit(cache=True, nogil=True)
 def _find(bits, p, chord, width):
-    """The first pixel of the set, in reading order, that is within reach of p; -1 if there is none."""
+    """Return the first pixel of the set, in reading order, within the disc around p; -1 if there is none."""
     reach = len(chord) - 1
     for dy in range(-reach, reach + 1):
         centre, half = p + dy * width, chord[abs(dy)]
@@ -114,8 +114,8 @@ def _find(bits, p, chord, width):
 
 
 @njit(cache=True, nogil=True)
-def _unmatched(bits, mate, out):
-    """List the pixels of the set that have no mate, in reading order; returns how many."""
+def _list_unmatched(bits, mate, out):
+    """List the pixels of the set that have no mate, in reading order; return how many."""
     n = 0
     for word in range(len(bits)):
         rest = bits[word]
@@ -130,13 +130,13 @@ def _unmatched(bits, mate, out):
 
 @njit(cache=True, nogil=True)
 def _augment(roots, n_free, bits_b, mate_a, mate_b, free_b, unseen, chord, width, parent, queue, reached):
-    """Make the matching of sides A and B a maximum one; returns the number of matches won.
+    """Make the matching of sides A and B a maximum one; return the number of matches gained.
 
     First the free vertices of A, roots[:n_free] in reading order, each take the first free partner in reading order;
     on lines that is within about 1 % of the maximum. From each that is left an alternating tree grows, breadth first,
-    until it reaches a free vertex of B, which augments the matching. If it ends without reaching one, no later tree can
-    profit from its vertices either, so they stay out of sight for good: failed searches cost no more than one pass over
-    the graph, all together. When all roots are done, the matching is maximum (Berge).
+    until it reaches a free vertex of B, which augments the matching. If it ends without reaching one, its vertices are
+    of no use to any later tree and are not visited again: all failed searches together cost no more than one pass over
+    the graph. When all roots are done, the matching is maximum (Berge).
 
     `bits_b` and `free_b` are the vertices of B and those without partner; mates are by pixel, -1 for none; `chord` is
     as for `sweep`. `unseen` is scratch like bits_b, `parent` by pixel, the last two like roots.
@@ -192,9 +192,9 @@ def _augment(roots, n_free, bits_b, mate_a, mate_b, free_b, unseen, chord, width
 
 @njit(cache=True, nogil=True)
 def sweep(strength, truth, levels, chord, thinning):
-    """(matched, predicted) pixels of one image for every threshold, int64 [T] each.
+    """Return the (matched, predicted) pixels of one image for every threshold, int64 [T] each.
 
-    From the highest threshold down, each keeps the matches of the one before whose pixels are still there.
+    Goes from the highest threshold down and keeps the matches of the previous one whose pixels still exist.
 
     Args:
         strength: [H, W] uint8 edge strength.
@@ -209,7 +209,7 @@ def sweep(strength, truth, levels, chord, thinning):
     size, n_thresholds = (rows + 2 * margin) * width, len(levels)
     matched, predicted = np.zeros(n_thresholds, np.int64), np.zeros(n_thresholds, np.int64)
 
-    # candidate pixels in order of falling strength, so that each threshold is a prefix
+    # candidate pixels by falling strength, so that each threshold keeps a prefix
     first = np.zeros(257, np.int32)
     count = n_label = 0
     for y in range(rows):
@@ -270,20 +270,20 @@ def sweep(strength, truth, levels, chord, thinning):
                 n_predicted += 1
                 _flip(bits_p, p)
                 n_free += mate_p[p] < 0
-            elif mate_p[p] >= 0:  # thinned differently than at the threshold above: this match is void
+            elif mate_p[p] >= 0:  # thinned differently than at the threshold above, so this match no longer exists
                 mate_g[mate_p[p]] = -1
                 mate_p[p] = -1
                 total -= 1
         # search from the side with fewer free vertices; `free` are those of the other side
         if n_free <= n_label - total:
-            n_free = _unmatched(bits_p, mate_p, roots)
+            n_free = _list_unmatched(bits_p, mate_p, roots)
             free[:] = bits_g
             for g in range(n_label):
                 if mate_g[label[g]] >= 0:
                     _flip(free, label[g])
             sides = bits_g, mate_p, mate_g
         else:
-            n_free = _unmatched(bits_g, mate_g, roots)
+            n_free = _list_unmatched(bits_g, mate_g, roots)
             free[:] = bits_p
             for g in range(n_label):
                 if mate_g[label[g]] >= 0:

@@ -1,6 +1,6 @@
 """Non-maximum suppression of edge maps as in SEISM (Dollár's edge toolbox), compiled.
 
-Single precision and running sums, in the order of the original, so that the 8-bit output is the same.
+Uses single precision and running sums, in the order of the original, so that the 8-bit output is the same.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ BORDER = 5  # rows and columns that are faded out
 
 @njit(cache=True, nogil=True)
 def _smooth(image):
-    """[1 2 1] × [1 2 1] / 16, border pixel repeated. [H, W] float32."""
+    """Smooth [H, W] float32 with [1 2 1] × [1 2 1] / 16; border pixels are repeated."""
     rows, cols = image.shape
     middle, out = np.empty_like(image), np.empty_like(image)
     for y in range(rows):
@@ -33,14 +33,14 @@ def _smooth(image):
 
 @njit(cache=True, nogil=True)
 def _mirror(i, n):
-    """Index i reflected into 0 … n-1, the border pixel repeated."""
+    """Return index i reflected into 0 … n-1, with the border pixel repeated."""
     while i < 0 or i >= n:
         i = -1 - i if i < 0 else 2 * n - 1 - i
     return i
 
 
 @njit(cache=True, nogil=True)
-def _running(line, scale, out):
+def _filter_line(line, scale, out):
     """Filter one line with weights scale · [1 2 3 4 5 4 3 2 1], border mirrored, by summing second differences."""
     n = len(line)
     width = REACH + 1
@@ -58,24 +58,24 @@ def _running(line, scale, out):
 
 
 @njit(cache=True, nogil=True)
-def _triangle(image):
+def _filter_triangle(image):
     rows, cols = image.shape
     turned = np.empty((cols, rows), np.float32)
     line = np.empty(cols, np.float32)
     for y in range(rows):
-        _running(image[y], f4(1 / 625), line)
+        _filter_line(image[y], f4(1 / 625), line)
         turned[:, y] = line
     out = np.empty_like(image)
     column = np.empty(rows, np.float32)
     for x in range(cols):
-        _running(turned[x], f4(1), column)
+        _filter_line(turned[x], f4(1), column)
         out[:, x] = column
     return out
 
 
 @njit(cache=True, nogil=True)
 def _slope(image, y, x, down):
-    """Central difference (one-sided at the border) along rows (`down`) or along columns."""
+    """Return the central difference (one-sided at the border) down the rows (`down`) or along a row."""
     last = image.shape[0] - 1 if down else image.shape[1] - 1
     here = y if down else x
     low, high = max(here - 1, 0), min(here + 1, last)
@@ -94,7 +94,7 @@ def _gradient(image, down):
 
 @njit(cache=True, nogil=True)
 def angle_of(rise, run):
-    """atan(rise / run) brought into [0, π); a run of exactly zero is upright, as in C, and not an error."""
+    """Return atan(rise / run) in [0, π); a run of exactly zero gives π/2, or 0 if rise is zero too."""
     if run == 0:
         return f4(math.pi / 2) if rise != 0 else f4(0)
     angle = f4(math.atan(rise / run))
@@ -103,8 +103,8 @@ def angle_of(rise, run):
 
 @njit(cache=True, nogil=True)
 def orientation(smooth):
-    """Direction across the edge, in [0, π). [H, W] float32."""
-    broad = _triangle(smooth)
+    """Return the direction across the edge at every pixel, in [0, π), [H, W] float32."""
+    broad = _filter_triangle(smooth)
     ox, oy = _gradient(broad, False), _gradient(broad, True)
     out = np.empty_like(smooth)
     for y in range(out.shape[0]):
@@ -117,7 +117,7 @@ def orientation(smooth):
 
 @njit(cache=True, nogil=True)
 def suppress(strength):
-    """[H, W] uint8 edge strength → the same with everything but the ridges set to 0."""
+    """Return the edge strength [H, W] uint8 with all pixels except ridges set to 0."""
     rows, cols = strength.shape
     smooth = _smooth(strength.astype(np.float32) / f4(255))
     angles = orientation(smooth)

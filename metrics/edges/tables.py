@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 
-def _thinning_tables() -> np.ndarray:
-    """[2, 256] uint8: which neighbourhoods lose their centre in the first and in the second sub-iteration.
+def _make_thinning_tables() -> np.ndarray:
+    """Return [2, 256] uint8: which neighbourhoods lose their centre in the first and in the second sub-iteration.
 
     Bit i of the neighbourhood is x_{i+1} of Guo and Hall: E, NE, N, NW, W, SW, S, SE.
     """
@@ -23,9 +23,9 @@ def _thinning_tables() -> np.ndarray:
     return np.stack([first, second]).astype(np.uint8)
 
 
-TABLES = _thinning_tables()
+TABLES = _make_thinning_tables()
 
-# a de Bruijn sequence: the top six bits of (SPREAD << k) differ for every k, so they tell k
+# a de Bruijn sequence: the top six bits of (SPREAD << k) differ for every k, so they identify k
 SPREAD = np.uint64(0x03F79D71B4CB0A89)
 BIT = np.empty(64, np.int32)
 BIT[[(int(SPREAD) << k & (2**64 - 1)) >> 58 for k in range(64)]] = np.arange(64)

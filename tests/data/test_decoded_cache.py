@@ -363,7 +363,7 @@ def test_a_flipped_bit_is_noticed_when_read_and_the_archive_is_read_instead(tmp_
     source = FakeReal(COUNT)
     path = build_cache(source, tmp_path) / f"{key}-00001.bin"
     whole = path.read_bytes()
-    description = cache._about(source.provenance(key), 1)
+    description = cache._describe_part(source.provenance(key), 1)
     stored = cache_part.Part(path, *description)._samples[2][key]
     for name in where:
         stored = stored[name]

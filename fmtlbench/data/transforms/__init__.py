@@ -1,11 +1,11 @@
-"""The papers' transforms of real samples: an image and all of its labels together, to one size.
+"""Transform real samples as the papers do: an image and all of its labels together, to one size.
 
-Training: random turn, scale, crop, mirror image and photometric distortion, those of them that are asked for, in this
-order; then padding. Evaluation: padding only. An image still larger than the size loses its border: the papers'
-code would keep it as it is, which neither a batch nor a fixed-size encoder can take (their own images always fit).
+Training: random turn, scale, crop, mirror image and photometric distortion (those that are asked for, in this order),
+then padding. Evaluation: padding only. An image still larger than the size loses its border; the papers' code would
+keep it, which neither a batch nor a fixed-size encoder can take (their own images always fit).
 
-With resize="fixed", MaT-FL's way, the whole image is stretched to the size, in evaluation too; a scale then magnifies
-what its frame shows, before that.
+With resize="fixed", as in MaT-FL, the whole image is stretched to the size, in evaluation too. A random scale then
+magnifies the image within its frame before it is stretched.
 """
 
 from __future__ import annotations
@@ -25,22 +25,26 @@ from .photometric import photometric
 AUGMENTATIONS = ("rotate", "scale", "crop", "flip", "photometric")
 Sample = dict[str, np.ndarray]
 
-# Padding: the mean colour, which normalisation turns into zero; labels as if nothing had been annotated.
+# Images are padded with the mean colour, which normalisation turns into zero; labels are padded as unlabelled.
 COLOUR = np.array([255 * m for m in MEAN], np.float32)
 
 
 def train_transform(
-    sample: Sample, size: tuple[int, int], augment: tuple[str, ...], rng: np.random.Generator,
-    amounts: Amounts = USUAL, resize: str = "none",
-) -> Sample:  # fmt: skip
-    """One training sample at `size` (height, width); the given arrays are left alone.
+    sample: Sample,
+    size: tuple[int, int],
+    augment: tuple[str, ...],
+    rng: np.random.Generator,
+    amounts: Amounts = USUAL,
+    resize: str = "none",
+) -> Sample:
+    """Return one training sample, randomly transformed, at `size` (height, width); the given arrays are not changed.
 
     Args:
         sample: 'image' uint8 [H, W, 3] and labels [H, W] or [H, W, 3], all of one height and width.
         size: of the result.
         augment: names of AUGMENTATIONS; their order does not matter.
-        rng: decides everything that is random.
-        amounts: of scale and rotate.
+        rng: the source of all random choices.
+        amounts: strengths of scale and rotate.
         resize: "none" or "fixed".
 
     Returns:
@@ -51,7 +55,7 @@ def train_transform(
             raise unknown("augmentation", name, AUGMENTATIONS, where="train.augment")
     scale = draw_scale(rng, amounts.scales) if "scale" in augment else 1.0
     fixed = resize == "fixed"
-    window = resized(_shape(sample), size) if fixed else centred(_shape(sample), size, scale)
+    window = resized(_check_shape(sample), size) if fixed else centred(_check_shape(sample), size, scale)
     degrees = float(rng.uniform(-amounts.degrees, amounts.degrees)) if "rotate" in augment and amounts.degrees else 0.0
     if fixed or degrees:
         window = replace(window, turn=Turn(degrees, scale if fixed else 1.0))
@@ -67,18 +71,18 @@ def train_transform(
 
 
 def test_transform(sample: Sample, size: tuple[int, int], resize: str = "none") -> Sample:
-    """One sample to be scored, centred in `size` at its own resolution, or stretched to it."""
-    window = (resized if resize == "fixed" else centred)(_shape(sample), size)
+    """Return one test sample, centred in `size` at its own resolution, or stretched to it (resize="fixed")."""
+    window = (resized if resize == "fixed" else centred)(_check_shape(sample), size)
     return _finish(sample, window.image(sample["image"], np.float32), window, 1.0)
 
 
 @cache
 def prepare() -> None:
-    """Load or compile the pixel loops now: worker processes that are forked later find them ready."""
+    """Load or compile the pixel loops now, so that worker processes forked later need not."""
     shape, rng = (4, 4), np.random.default_rng(0)
     sample = {"image": np.zeros((*shape, 3), np.uint8), "semseg": np.zeros(shape, np.uint8)}
     sample |= {"normals": np.zeros((*shape, 3), np.float32), "depth": np.zeros(shape, np.float32)}
-    for writable in (True, False):  # fresh arrays, and those of a cache
+    for writable in (True, False):  # new arrays are writable, those of a cache are not
         for value in sample.values():
             value.flags.writeable = writable
         for augment in (AUGMENTATIONS, ("scale",)):
@@ -88,7 +92,7 @@ def prepare() -> None:
 
 
 def _finish(sample: Sample, image: np.ndarray, window: Window, scale: float) -> Sample:
-    """Labels follow the image; then what must be ignored."""
+    """Pad the image, move the labels as the image was moved, and mark what must be ignored."""
     canvas = np.empty((window.rows.size, window.columns.size, 3), np.float32)
     if image.shape != canvas.shape:
         canvas[:] = np.tile(COLOUR, (window.columns.size, 1))  # row by row, which is fast
@@ -112,8 +116,8 @@ def _finish(sample: Sample, image: np.ndarray, window: Window, scale: float) -> 
     return result
 
 
-def _shape(sample: Sample) -> tuple[int, int]:
-    """Height and width, the same for all keys."""
+def _check_shape(sample: Sample) -> tuple[int, int]:
+    """Return height and width; raise UsageError if a label's differ from the image's."""
     shapes = {key: value.shape[:2] for key, value in sample.items()}
     for key, shape in shapes.items():
         if shape != shapes["image"]:

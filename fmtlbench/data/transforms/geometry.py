@@ -1,7 +1,7 @@
-"""Where pixels come from: scaling, cropping, mirroring and padding as index arithmetic on each axis, before it a turn.
+"""Compute which source pixel each result pixel comes from: a turn, then scaling, cropping, mirroring and padding.
 
-Composing the steps as indices gives the same pixels as doing one after the other on whole images, but only those
-that end up in the result are ever computed.
+All steps after the turn are index arithmetic on each axis. Composing indices gives the same pixels as transforming
+whole images step by step, but computes only the pixels of the result.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LARGEST_SHARE, CROP_TRIES = 0.75, 10
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis of the result: `count` of `scaled` pixels from `start` on, made of `source` ones, then padded."""
+    """One axis: `source` pixels become `scaled`; of these `count`, from `start` on, are kept and padded to `size`."""
 
     source: int
     scaled: int
@@ -45,17 +45,17 @@ class Axis:
         return kept[::-1] if self.mirrored else kept
 
     def nearest(self) -> np.ndarray:
-        """The source pixel under each kept one: its upper left corner decides."""
+        """Return for each kept pixel the number of the source pixel under its upper left corner."""
         return np.minimum((self.positions() * self._step()).astype(np.int64), self.source - 1)
 
     def linear(self) -> tuple[np.ndarray, np.ndarray]:
-        """The source pixel before each kept one's centre, and the share of the next; no averaging when shrinking."""
+        """Return for each kept pixel the source pixel before its centre and the weight of the next source pixel."""
         centre = np.clip(self.centres().astype(np.float32), 0, self.source - 1)
         before = np.floor(centre)
         return before.astype(np.int64), centre - before
 
     def centres(self) -> np.ndarray:
-        """Where in the source the centre of each kept pixel lies, counted in its pixels' centres."""
+        """Return the centre of each kept pixel in source coordinates, where source pixel i has its centre at i."""
         return (self.positions() + 0.5) * self._step() - 0.5
 
     def _step(self) -> float:
@@ -64,19 +64,19 @@ class Axis:
 
 @dataclass(frozen=True)
 class Turn:
-    """The whole image turned about its centre, counter-clockwise, and magnified; its frame stays where it is."""
+    """A turn of the whole image about its centre, counter-clockwise, with magnification; the frame stays the same."""
 
     degrees: float = 0.0
     zoom: float = 1.0
 
     def vectors(self, normals: np.ndarray) -> None:
-        """Turn [H, W, 3] in place with the picture: the first number points to its right, the second down."""
+        """Turn vectors [H, W, 3] in place with the image: the first coordinate points right, the second down."""
         cos, sin = (np.float32(number) for number in self._circle)
         x, y = normals[..., 0].copy(), normals[..., 1].copy()
         normals[..., 0], normals[..., 1] = cos * x + sin * y, cos * y - sin * x
 
     def back(self) -> tuple[float, float]:
-        """(cos, sin) / zoom: (y, x) from the centre shows what was at (cos·y + sin·x, cos·x - sin·y)."""
+        """Return (cos, sin) / zoom: a pixel (y, x) from the centre comes from (cos·y + sin·x, cos·x - sin·y)."""
         cos, sin = self._circle
         return cos / self.zoom, sin / self.zoom
 
@@ -88,9 +88,9 @@ class Turn:
 
 @dataclass(frozen=True)
 class Window:
-    """What becomes of an image and all of its labels: a turn of all of it, then both axes.
+    """The transform of an image and all of its labels: a turn of the whole image, then both axes.
 
-    With a turn, be it of nothing, the image is interpolated bicubically, else bilinearly.
+    With a turn, even one of 0 degrees, the image is interpolated bicubically, else bilinearly.
     """
 
     rows: Axis
@@ -113,12 +113,12 @@ class Window:
 
     @property
     def straight(self) -> bool:
-        """Whether the axes say it all."""
+        """Whether there is no turn or magnification, so that the axes describe the whole transform."""
         return self.turn in (None, Turn())
 
     @cached_property
     def pixels(self) -> np.ndarray:
-        """The flat number of the source pixel under each kept one, -1 beyond the border of a turned image."""
+        """The flat index of the source pixel under each kept pixel, -1 outside the turned image."""
         out = np.empty((self.rows.count, self.columns.count), np.int32)
         locate(self.rows.nearest(), self.columns.nearest(), *self._back(), self.rows.source, self.columns.source, out)
         return out
@@ -127,7 +127,7 @@ class Window:
         return replace(self, columns=replace(self.columns, mirrored=True))
 
     def label(self, source: np.ndarray, fill: float) -> np.ndarray:
-        """A label map [H, W] or [H, W, 3] in the result, `fill` in the padding; values are moved, never mixed."""
+        """Return a label map [H, W] or [H, W, 3] transformed, not interpolated, with `fill` in the padding."""
         shape = (self.rows.size, self.columns.size, *source.shape[2:])
         out = np.empty(shape, source.dtype) if self.fills and self.straight else np.full(shape, fill, source.dtype)
         if not self.straight:
@@ -141,9 +141,9 @@ class Window:
         return out
 
     def image(self, source: np.ndarray, kind: type) -> np.ndarray:
-        """The kept part of the image without padding, interpolated; to a byte image fractions are lost.
+        """Return the kept part of the image without padding, interpolated; a byte image drops fractions.
 
-        Beyond the border of a turned image stands what is nearest in it: see `pixels`.
+        Outside a turned image the nearest border pixel is repeated; `pixels` tells where that is.
         """
         if self.unscaled and self.straight:
             return self._cut(source).astype(kind)
@@ -164,17 +164,17 @@ class Window:
 
 
 def draw_scale(rng: np.random.Generator, scales: tuple[float, ...] = USUAL.scales) -> float:
-    """Of two numbers anything between them, else one of them."""
+    """Draw a scale: uniformly between two given numbers, or one of any other number of choices."""
     return float(rng.uniform(*scales) if len(scales) == 2 else scales[rng.integers(len(scales))])
 
 
 def resized(shape: tuple[int, int], size: tuple[int, int]) -> Window:
-    """All of the image, stretched to `size`."""
+    """Return the window that stretches the whole image to `size`."""
     return Window(*(Axis(source, target, 0, target, target) for source, target in zip(shape, size)), turn=Turn())
 
 
 def centred(shape: tuple[int, int], size: tuple[int, int], scale: float = 1.0) -> Window:
-    """The middle of the scaled image: all of it where it fits into `size`."""
+    """Return the window on the middle of the scaled image, or on all of it where it fits into `size`."""
     axes = []
     for source, target in zip(shape, size):
         scaled = max(1, int(source * scale))
@@ -184,7 +184,7 @@ def centred(shape: tuple[int, int], size: tuple[int, int], scale: float = 1.0) -
 
 
 def draw_crop(window: Window, semseg: np.ndarray | None, rng: np.random.Generator) -> Window:
-    """Somewhere else in the image; if no crop of ten has two classes and none too large, the next one must do."""
+    """Draw a random crop, again up to ten times while it has a single class or one class covers too much of it."""
     drawn = _move(window, rng)
     if semseg is None or (window.rows.spare, window.columns.spare) == (0, 0):
         return drawn

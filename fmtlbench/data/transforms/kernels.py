@@ -1,4 +1,4 @@
-"""The loops over pixels, compiled. Each touches only the pixels that a crop keeps."""
+"""Compiled loops over pixels. Each computes only the pixels that a crop keeps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HUES = 180  # hue in steps of two degrees, so that it fits a byte
 
 @entry
 def pick(source, rows, columns, out, top, left):
-    """out[top + i, left + j] = source[rows[i], columns[j]] for maps [H, W]: labels are moved, never mixed."""
+    """Copy source[rows[i], columns[j]] of a map [H, W] to out[top + i, left + j]."""
     for i in range(len(rows)):
         from_row, to_row = source[rows[i]], out[top + i, left : left + len(columns)]
         for j in range(len(columns)):
@@ -20,7 +20,7 @@ def pick(source, rows, columns, out, top, left):
 
 @entry
 def pick_vectors(source, rows, columns, out, top, left):
-    """The same for [H, W, 3]."""
+    """Copy source[rows[i], columns[j]] of a map [H, W, 3] to out[top + i, left + j]."""
     for i in range(len(rows)):
         from_row, to_row = source[rows[i]], out[top + i, left : left + len(columns)]
         for j in range(len(columns)):
@@ -30,14 +30,14 @@ def pick_vectors(source, rows, columns, out, top, left):
 
 @entry
 def blend(source, rows, row_weights, columns, column_weights, out):
-    """Bilinear for [H, W, 3]: between rows[i] and the next one, columns[j] and the next one.
+    """Interpolate [H, W, 3] bilinearly between rows[i] and the next row, columns[j] and the next column.
 
-    As a + (b - a) * w, so that where the image is flat it stays exactly as it was. Into a byte image the fraction is
-    dropped, as the papers' conversion does.
+    Computed as a + (b - a) * w, so that an area of one colour stays exactly the same. A byte image drops the fraction,
+    as the papers' conversion does.
     """
     last_row, last_column = source.shape[0] - 1, source.shape[1] - 1
     first, stop = columns.min(), min(columns.max() + 1, last_column) + 1
-    mixed = np.empty((stop - first, 3), np.float32)  # the two rows, mixed once for all columns
+    mixed = np.empty((stop - first, 3), np.float32)  # the two rows, interpolated once for all columns
     for i in range(len(rows)):
         upper, lower = source[rows[i], first:stop], source[min(rows[i] + 1, last_row), first:stop]
         down = row_weights[i]
@@ -55,7 +55,7 @@ def blend(source, rows, row_weights, columns, column_weights, out):
 
 @entry
 def locate(rows, columns, cos, sin, height, width, out):
-    """out[i, j] = the flat number of the pixel that a turn about the centre brings to (rows[i], columns[j]), or -1."""
+    """Write to out[i, j] the flat index of the pixel that a turn moves to (rows[i], columns[j]), or -1 if outside."""
     middle_y, middle_x = (height - 1) / 2, (width - 1) / 2
     for i in range(len(rows)):
         y = rows[i] - middle_y
@@ -70,7 +70,7 @@ def locate(rows, columns, cos, sin, height, width, out):
 
 @entry
 def take(source, pixels, out):
-    """out[i, j] = the pixel of a map [H, W] with the flat number pixels[i, j]; left alone where that is -1."""
+    """Copy the pixel of a map [H, W] with flat index pixels[i, j] to out[i, j], except where the index is -1."""
     width = source.shape[1]
     for i in range(pixels.shape[0]):
         for j in range(pixels.shape[1]):
@@ -81,7 +81,7 @@ def take(source, pixels, out):
 
 @entry
 def take_vectors(source, pixels, out):
-    """The same for [H, W, 3]."""
+    """Copy the pixel of a map [H, W, 3] with flat index pixels[i, j] to out[i, j], except where the index is -1."""
     width = source.shape[1]
     for i in range(pixels.shape[0]):
         for j in range(pixels.shape[1]):
@@ -93,8 +93,8 @@ def take_vectors(source, pixels, out):
 
 @jit
 def cubic_weights(t):
-    """Of the pixels at -1, 0, 1 and 2 for a place t of the way from 0 to 1: Keys' kernel, -0.75 as in OpenCV."""
-    a, one = np.float32(-0.75), np.float32(1)
+    """Return the weights of the pixels at -1, 0, 1 and 2 for the position t in [0, 1]: Keys' kernel, a = -0.75."""
+    a, one = np.float32(-0.75), np.float32(1)  # as in OpenCV
     s = one - t
     first, last = a * t * s * s, a * s * t * t
     second = ((a + np.float32(2)) * t - (a + np.float32(3))) * t * t + one
@@ -103,7 +103,7 @@ def cubic_weights(t):
 
 @jit
 def cubic_row(row, x, weights):
-    """Four pixels of a row [W, 3] from x on, mixed."""
+    """Return the weighted sum of four pixels of a row [W, 3], from x on."""
     a, b, c, d = weights
     return (
         a * row[x, 0] + b * row[x + 1, 0] + c * row[x + 2, 0] + d * row[x + 3, 0],
@@ -114,9 +114,9 @@ def cubic_row(row, x, weights):
 
 @entry
 def blend_cubic(source, rows, columns, cos, sin, out):
-    """Bicubic for float32 [H, W, 3]: out[i, j] shows what a turn about the centre brings to (rows[i], columns[j]).
+    """Interpolate float32 [H, W, 3] bicubically: out[i, j] is what a turn moves to (rows[i], columns[j]).
 
-    `source` has two more pixels before and three after it on both axes, so that no step needs to look for the border.
+    `source` is padded by two pixels before and three after on both axes, so that no step needs to check for the border.
     Values stay between 0 and 255.
     """
     height, width = source.shape[0] - 5, source.shape[1] - 5
@@ -142,9 +142,9 @@ def blend_cubic(source, rows, columns, cos, sin, out):
 
 @entry
 def count_labels(labels, rows, columns, counts):
-    """How often each label occurs in labels[rows][:, columns], both ascending; `counts` has 256 zeros.
+    """Count how often each label occurs in labels[rows][:, columns], both ascending, into `counts` (256 zeros).
 
-    Every source pixel is looked at once, however often it is repeated, and runs of one label are counted together.
+    Every source pixel is read once, however often it is repeated, and runs of one label are counted together.
     """
     first, stop = columns[0], columns[-1] + 1
     repeated = np.zeros(stop - first, np.int64)
@@ -167,10 +167,10 @@ def count_labels(labels, rows, columns, counts):
 
 @entry
 def distort(image, before, saturation, hue, after):
-    """Colours of a byte image [H, W, 3] through tables, in place: RGB, then saturation and hue, then RGB again.
+    """Map the colours of a byte image [H, W, 3] through tables, in place: RGB, then saturation and hue, then RGB.
 
-    A row at a time, table look-ups apart from arithmetic: the latter then runs in vector instructions. Hue,
-    saturation and the colours made of them are rounded; `hue` has one entry more than HUES, its first once again.
+    Works row by row and keeps table look-ups apart from arithmetic, which then runs in vector instructions. Hue,
+    saturation and the resulting colours are rounded; `hue` has HUES + 1 entries, the last equal to the first.
     """
     width = image.shape[1]
     red, green, blue, value = np.empty((4, width), np.float32)
@@ -202,7 +202,7 @@ def distort(image, before, saturation, hue, after):
             sector, v = red[j] * np.float32(6 / HUES), value[j]
             chroma = v * green[j] * np.float32(1 / 255)
             floor = v - chroma + half
-            # each primary is full over a third of the circle and fades out over a sixth on both sides
+            # each primary colour is full over a third of the hue circle and falls to zero over a sixth on both sides
             red[j] = floor + chroma * min(max(abs(sector - np.float32(3)) - one, zero), one)
             green[j] = floor + chroma * min(max(two - abs(sector - two), zero), one)
             blue[j] = floor + chroma * min(max(two - abs(sector - np.float32(4)), zero), one)

@@ -18,7 +18,7 @@ for _name in DOMAINS:
 
 
 def __getattr__(name: str):
-    # numba for rendering loads when first needed: `fmtlbench list` only wants the names
+    # imported on first use, because it loads numba, which `fmtlbench list` does not need
     if name == "generate":
         from .sample import generate
 

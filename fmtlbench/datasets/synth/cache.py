@@ -1,4 +1,4 @@
-"""Rendered samples on disk: one memory-mapped .npy per key in a folder that appears whole or not at all."""
+"""Keep rendered samples on disk: one memory-mapped .npy per key, in a folder written completely or not at all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Chunks = Callable[[], Iterator[dict[str, np.ndarray]]]
 
 
 def checksum(array: np.ndarray) -> str:
-    """sha256 of the numbers in C order, a slice at a time so that a large file never sits in memory."""
+    """Return the sha256 of the numbers in C order, read in slices so that a large file need not fit in memory."""
     digest = hashlib.sha256()
     for start in range(0, len(array), 256):
         digest.update(np.ascontiguousarray(array[start : start + 256]).data)
@@ -32,11 +32,11 @@ def checksum(array: np.ndarray) -> str:
 
 
 def read(folder: Path, about: dict[str, Any], layout: Layout) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """Open the arrays and their checksums; looks at sizes and headers only.
+    """Open the arrays and return them with their stored checksums; only sizes and headers are checked.
 
     Raises:
         FileNotFoundError: there is no such folder.
-        BrokenCacheError: there is, and it cannot be trusted.
+        BrokenCacheError: the folder is damaged or holds other data.
     """
     if not folder.is_dir():
         raise FileNotFoundError(folder)
@@ -59,10 +59,10 @@ def read(folder: Path, about: dict[str, Any], layout: Layout) -> tuple[dict[str,
 
 
 def build(folder: Path, about: dict[str, Any], layout: Layout, chunks: Chunks) -> None:
-    """Fill a temporary sibling with the chunks, then let it take its place as a whole."""
+    """Write the chunks into a temporary folder, then rename it to `folder`."""
 
     def is_whole(there: Path) -> bool:
-        """Whether another process built the same in the meantime: its copy is as good."""
+        """Return whether another process has built the same cache in the meantime, which is then kept."""
         try:
             read(there, about, layout)
         except (BrokenCacheError, FileNotFoundError):
@@ -71,11 +71,11 @@ def build(folder: Path, about: dict[str, Any], layout: Layout, chunks: Chunks) -
 
     with replace_folder(folder, keeps=is_whole) as temporary:
         entries = _write(temporary, layout, chunks)
-        write_json(temporary / INDEX, {**about, "arrays": entries})  # last: without it the folder is nothing
+        write_json(temporary / INDEX, {**about, "arrays": entries})  # last, because a folder without it is not valid
 
 
 def in_memory(layout: Layout, chunks: Chunks) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """The same arrays and checksums without a disk."""
+    """Return the same arrays and checksums as `read`, built in memory."""
     arrays = {key: np.empty(shape, dtype) for key, (dtype, shape) in layout.items()}
     start = 0
     for chunk in chunks():
@@ -83,20 +83,23 @@ def in_memory(layout: Layout, chunks: Chunks) -> tuple[dict[str, np.ndarray], di
             array[start : start + len(chunk[key])] = chunk[key]
         start += len(chunk[key])
     for array in arrays.values():
-        array.flags.writeable = False  # as the memory maps
+        array.flags.writeable = False  # like the memory maps
     return arrays, {key: checksum(array) for key, array in arrays.items()}
 
 
 def discard(folder: Path) -> None:
-    """Take the folder out of the way in one step, then delete it."""
+    """Rename the folder, which is one step, then delete it."""
     aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".tmp", dir=folder.parent))
-    with contextlib.suppress(FileNotFoundError):  # another process was faster
+    with contextlib.suppress(FileNotFoundError):  # another process has removed it
         folder.rename(aside / "old")
     shutil.rmtree(aside, ignore_errors=True)
 
 
 def _write(folder: Path, layout: Layout, chunks: Chunks) -> dict[str, dict[str, Any]]:
-    """Stream the chunks into .npy files. Plain writes: on a full disk a memory map would kill the process."""
+    """Write the chunks into .npy files and return their sizes and checksums.
+
+    Files are written, not memory-mapped, because on a full disk a memory map would kill the process.
+    """
     digests = {key: hashlib.sha256() for key in layout}
     with contextlib.ExitStack() as stack:
         files = {key: stack.enter_context((folder / f"{key}.npy").open("wb")) for key in layout}

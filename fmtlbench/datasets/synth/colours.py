@@ -1,4 +1,4 @@
-"""Colours with a class-typical centre and enough spread that colour alone does not give the class."""
+"""Draw colours that are typical of a class, but vary enough that colour alone does not identify the class."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ FUR = ((0.45, 0.28, 0.16), (0.30, 0.20, 0.14), (0.78, 0.72, 0.64), (0.18, 0.16, 
 
 
 def vary(rng: np.random.Generator, colour: Colour, spread: float = 0.05) -> Colour:
-    """The colour, a little lighter or darker and a little off in hue."""
+    """Return the colour with small random changes of brightness and hue."""
     tone, *hue = rng.normal(0.0, spread, 4).tolist()
     return tuple(min(max(c + tone + 0.6 * h, 0.02), 0.98) for c, h in zip(colour, hue))
 
 
 def pick(rng: np.random.Generator, palette, spread: float = 0.05, odd: float = 0.12) -> Colour:
-    """One of the palette, varied; with probability `odd` any colour at all."""
+    """Draw a colour of the palette and vary it; with probability `odd` draw any colour."""
     if rng.random() < odd:
         return tuple(rng.uniform(0.12, 0.9, 3).tolist())
     return vary(rng, palette[rng.integers(len(palette))], spread)
@@ -42,7 +42,7 @@ def darker(colour: Colour, factor: float = 0.6) -> Colour:
 
 
 def weighted(rng: np.random.Generator, chances: tuple[float, ...]) -> int:
-    """An index drawn with these chances, which add up to 1 (rng.choice does this too, ten times slower)."""
+    """Draw an index with these probabilities, which sum to 1; ten times faster than rng.choice."""
     left = rng.random()
     for k, chance in enumerate(chances[:-1]):
         left -= chance

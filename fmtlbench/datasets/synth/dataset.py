@@ -27,7 +27,7 @@ Progress = Callable[[int, int], None]
 
 @cache_results
 def describe(name: str) -> DatasetInfo:
-    """Return what an embedded dataset says of itself."""
+    """Return the description of an embedded dataset."""
     spec = domain(name)
     return DatasetInfo(
         name=name,
@@ -103,7 +103,7 @@ class SynthDataset(Dataset):
         progress: Progress | None = None,
         **unused: Any,
     ) -> SynthDataset:
-        """Open a split as every dataset is opened; files, layouts and the like have no meaning here."""
+        """Open a split; arguments about files and layouts are ignored, because the data are rendered."""
         further = [task for task in tasks or () if task not in info.tasks]
         return cls(info.name, split, limit, size, progress=progress, keys=("image", *info.tasks, *further))
 
@@ -115,7 +115,7 @@ class SynthDataset(Dataset):
         return self.length
 
     def __getitem__(self, index: int) -> dict[str, np.ndarray]:
-        """One sample: every key, as copies that may be written to."""
+        """Return one sample with every key, as writable copies."""
         index = int(self._check(np.asarray(index))[()])
         return {key: np.array(self._arrays[key][index]) for key in self.keys}
 
@@ -128,19 +128,19 @@ class SynthDataset(Dataset):
         return {key: value[0] for key, value in self.batch(np.array([index]), keys).items()}
 
     def batch(self, indices: np.ndarray, keys: Iterable[str] | None = None) -> dict[str, np.ndarray]:
-        """Samples stacked to [B, ...]; only the asked keys are read from disk."""
+        """Return samples stacked to [B, ...]; only the requested keys are read from disk."""
         indices = self._check(np.atleast_1d(np.asarray(indices)))
         return {key: np.asarray(self.arrays(key))[indices] for key in (self.keys if keys is None else keys)}
 
     def arrays(self, key: str) -> np.ndarray:
-        """All samples of one key, [length, H, W, ...], read-only and memory-mapped."""
+        """Return all samples of one key, [length, H, W, ...], read-only and memory-mapped."""
         if key not in self._arrays:
             raise unknown("key", key, self.keys, where=self.name)
         return self._arrays[key]
 
     @property
     def cached(self) -> bool:
-        """Whether the arrays lie on disk, rather than only in memory."""
+        """Whether the arrays are on disk, not only in memory."""
         return isinstance(self._arrays[self.keys[0]], np.memmap)
 
     @property
@@ -149,7 +149,7 @@ class SynthDataset(Dataset):
         return hashlib.sha256(json.dumps([self._about, self._sums], sort_keys=True).encode()).hexdigest()
 
     def verify(self) -> bool:
-        """Read every byte and compare with the checksums; damage gives a warning, a rebuilt cache, and False."""
+        """Compare every byte with the checksums; if damaged, warn, rebuild the cache and return False."""
         bad = [key for key in self.keys if cache.checksum(self._arrays[key]) != self._sums[key]]
         if bad:
             warnings.warn(f"{self.folder}: {', '.join(bad)} damaged; rendering again", stacklevel=2)

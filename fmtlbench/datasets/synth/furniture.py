@@ -1,4 +1,4 @@
-"""What stands in a room. Every builder draws on one object whose back, at -z, touches z = 0 of its own frame.
+"""Build furniture. Every function adds solids to one object whose back touches z = 0 of its own frame.
 
 A builder takes (thing, rng, width, depth, height) and fills |x| <= width/2, 0 <= z <= depth, 0 <= y <= height.
 """
@@ -133,7 +133,7 @@ def floor_lamp(t: Thing, rng: np.random.Generator, w: float, d: float, h: float)
 
 
 def pendant(t: Thing, rng: np.random.Generator, drop: float) -> None:
-    """A lamp that hangs from y = 0 of its frame."""
+    """Build a lamp that hangs from y = 0 of its frame."""
     shade = Material(vary(rng, (1.0, 0.92, 0.74), 0.05), glow=0.75)
     t.cylinder((0, -drop / 2, 0), 0.015, drop / 2, Material((0.2, 0.2, 0.2)))
     if rng.random() < 0.5:
@@ -154,7 +154,7 @@ def door(t: Thing, rng: np.random.Generator, w: float, h: float) -> None:
 
 
 def window(t: Thing, rng: np.random.Generator, w: float, h: float) -> None:
-    """Centred on the origin of its frame."""
+    """Build a window centred on the origin of its frame."""
     frame = Material(pick(rng, PALE, 0.03, odd=0.15))
     sky = vary(rng, (0.70, 0.84, 0.97), 0.06)
     pane = Material(sky, darker(sky, 0.8), MOTTLED, 1.5, glow=0.9)
@@ -172,7 +172,7 @@ def window(t: Thing, rng: np.random.Generator, w: float, h: float) -> None:
 
 
 def picture(t: Thing, rng: np.random.Generator, w: float, h: float) -> None:
-    """Centred on the origin of its frame."""
+    """Build a picture on a wall, centred on the origin of its frame."""
     pattern = (MOTTLED, STRIPES, TILES)[weighted(rng, (0.7, 0.15, 0.15))]
     canvas = Material(pick(rng, BRIGHT, odd=0.5), pick(rng, BRIGHT, odd=0.5), pattern, rng.uniform(2.0, 6.0))
     t.box((0, 0, 0.015), (w / 2, h / 2, 0.02), Material(pick(rng, WOOD + METAL, odd=0.1)))
@@ -180,7 +180,7 @@ def picture(t: Thing, rng: np.random.Generator, w: float, h: float) -> None:
 
 
 def prop(t: Thing, rng: np.random.Generator) -> None:
-    """A small thing of no class, standing on y = 0: a vase with leaves, a ball or a box."""
+    """Build a small thing of no class, standing on y = 0: a vase with leaves, a ball or a box."""
     colour = Material(pick(rng, BRIGHT, odd=0.4))
     shape = rng.integers(3)
     if shape == 0:

@@ -1,4 +1,4 @@
-"""Exact labels from what each pixel's ray hit."""
+"""Compute exact labels from what each pixel's ray hit."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import numpy as np
 
 from .scene import Scene
 
-PRESENT = 0.005  # of an image's pixels: 20 of 64×64; less is a sliver that nobody would name
+PRESENT = 0.005  # fraction of an image's pixels (20 of 64×64); an object with fewer is hardly visible
 
 
 def semseg(scene: Scene, obj: np.ndarray, sky: int) -> np.ndarray:
-    """Class of every pixel; `obj` is the object index, -1 for sky."""
+    """Return the class of every pixel; `obj` is the object index, -1 for sky."""
     table = np.array([*scene.labels, sky], dtype=np.uint8)  # index -1 is the last entry
     return table[obj]
 
@@ -20,9 +20,9 @@ def human_parts(tags: np.ndarray, solid: np.ndarray) -> np.ndarray:
 
 
 def edge(obj: np.ndarray, depth: np.ndarray) -> np.ndarray:
-    """1 on the nearer side of every change of object between 4-neighbours: lines one pixel thin.
+    """Return 1 on the nearer side of every change of object between 4-neighbours: lines one pixel thin.
 
-    The nearer side owns the contour, so a mirrored scene has the mirrored edges. Equal depths mark both sides.
+    The nearer side is marked so that a mirrored scene has the mirrored edges. At equal depths both sides are.
     """
     out = np.zeros(obj.shape, bool)
     for a, b in (((slice(None), slice(1, None)), (slice(None), slice(-1))), ((slice(1, None),), (slice(-1),))):
@@ -33,7 +33,7 @@ def edge(obj: np.ndarray, depth: np.ndarray) -> np.ndarray:
 
 
 def saliency(scene: Scene, obj: np.ndarray, person: int) -> np.ndarray:
-    """The one most prominent object: visible area weighted towards the middle, people counting for more."""
+    """Return the mask of the object with the largest visible area, weighted towards the middle and for people."""
     height, width = obj.shape
     y = (np.arange(height) + 0.5) / height - 0.5
     x = (np.arange(width) + 0.5) / width - 0.5
@@ -46,7 +46,7 @@ def saliency(scene: Scene, obj: np.ndarray, person: int) -> np.ndarray:
 
 
 def presence(semseg: np.ndarray, classes: int) -> np.ndarray:
-    """Which classes an image shows, bool [..., classes]: those that cover at least `PRESENT` of its pixels.
+    """Return which classes cover at least the fraction `PRESENT` of an image's pixels, bool [..., classes].
 
     `semseg` is [..., H, W]; unlabelled pixels count as pixels and belong to no class.
     """

@@ -1,4 +1,4 @@
-"""What stands outdoors. Every builder fills one object that stands on y = 0 with its front towards +z."""
+"""Build outdoor things. Every function adds solids to one object that stands on y = 0 with its front towards +z."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _wheels(t: Thing, radius: float, places, half_width: float) -> None:
 
 
 def car(t: Thing, rng: np.random.Generator) -> None:
-    """About 4 m long along z."""
+    """Build a car, about 4 m long along z."""
     paint = Material(pick(rng, BRIGHT, odd=0.25))
     trim = Material(darker(paint.a, 0.45))
     glass = Material(pick(rng, GLASS, odd=0.0))
@@ -48,7 +48,7 @@ def car(t: Thing, rng: np.random.Generator) -> None:
 
 
 def bus(t: Thing, rng: np.random.Generator) -> None:
-    """About 8 m long along z, 3 m high."""
+    """Build a bus, about 8 m long along z, 3 m high."""
     paint = Material(pick(rng, BRIGHT, odd=0.15))
     band = Material(pick(rng, PALE, odd=0.3))
     pane = Material(pick(rng, GLASS, odd=0.0))
@@ -78,7 +78,7 @@ def _legs(t: Thing, rng: np.random.Generator, coat, hoof, x, z, top, radius, str
 
 
 def horse(t: Thing, rng: np.random.Generator) -> None:
-    """About 2.3 m long along z, 1.6 m at the shoulder, long neck, mane."""
+    """Build a horse with a long neck and a mane, about 2.3 m long along z, 1.6 m high at the shoulder."""
     colour = pick(rng, FUR, odd=0.0)
     coat = Material(colour, darker(colour, 0.8), MOTTLED, 4.0)
     dark = Material(darker(colour, 0.35))
@@ -95,7 +95,7 @@ def horse(t: Thing, rng: np.random.Generator) -> None:
 
 
 def dog(t: Thing, rng: np.random.Generator) -> None:
-    """About 0.9 m long along z, low head, ears and a raised tail."""
+    """Build a dog with a low head, ears and a raised tail, about 0.9 m long along z."""
     colour = pick(rng, FUR, 0.07, odd=0.0)
     spots = pick(rng, FUR, odd=0.0) if rng.random() < 0.4 else darker(colour, 0.7)
     coat = Material(colour, spots, MOTTLED, 7.0)
@@ -115,7 +115,7 @@ def dog(t: Thing, rng: np.random.Generator) -> None:
 
 
 def pottedplant(t: Thing, rng: np.random.Generator) -> None:
-    """A pot and foliage, about 1 m high before scaling."""
+    """Build a pot with foliage, about 1 m high before scaling."""
     clay = pick(rng, ((0.72, 0.38, 0.24), (0.80, 0.78, 0.74), (0.35, 0.42, 0.55)), odd=0.15)
     t.cylinder((0, 0.19, 0), 0.17, 0.19, Material(clay, darker(clay), MOTTLED, 8.0), top=1.35)
     t.cylinder((0, 0.37, 0), 0.25, 0.035, Material(darker(clay, 0.9)))
@@ -181,7 +181,7 @@ def house(t: Thing, rng: np.random.Generator) -> None:
 
 
 def garden_chair(t: Thing, rng: np.random.Generator) -> None:
-    """Slatted, with arm rests; the seat's middle is over the origin."""
+    """Build a slatted chair with arm rests; the middle of its seat is above the origin."""
     colour = pick(rng, (*BRIGHT[:5], *WOOD), odd=0.2)
     wood = Material(colour, darker(colour, 0.75), GRAIN, 4.0)
     for z in (-0.18, -0.03, 0.12, 0.25):
@@ -206,7 +206,7 @@ def hill(t: Thing, rng: np.random.Generator) -> None:
 
 
 def post(t: Thing, rng: np.random.Generator) -> None:
-    """A street lamp."""
+    """Build a street lamp."""
     metal = Material(pick(rng, ((0.3, 0.32, 0.33), (0.55, 0.55, 0.52)), odd=0.0), pattern=PLAIN)
     t.solid(CONE, (0, 1.8, 0), (0.07, 1.8, 0.07), metal, extra=0.7)
     t.ball((0, 3.65, 0), (0.2, 0.2, 0.2), Material((0.96, 0.94, 0.86), glow=0.4))

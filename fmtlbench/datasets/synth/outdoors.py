@@ -1,4 +1,4 @@
-"""Laying out one outdoor scene: ground, backdrop, one subject in front, companions, light, camera.
+"""Build one outdoor scene: ground, background, one subject in front, further things, light, camera.
 
 The camera stands at z = 0 and looks towards -z; `ahead` below is the distance in that direction.
 """
@@ -47,7 +47,7 @@ class Placer:
         self.taken: list[tuple[float, float, float]] = []  # x, ahead, radius
 
     def find(self, limits: tuple[float, float], radius: float, spread: float) -> tuple[float, float] | None:
-        """A place (x, ahead) within `spread` radians of the view axis, or None."""
+        """Return a free place (x, ahead) within `spread` radians of the view axis and reserve it, or None."""
         for _ in range(12):
             ahead, angle = self.rng.uniform(*limits), self.rng.uniform(-spread, spread)
             x = ahead * float(np.tan(angle))
@@ -90,7 +90,7 @@ def _place(scene: Scene, rng: np.random.Generator, placer: Placer, name: str, ro
         return
     at = (spot[0], 0.0, -spot[1])
     if name == "person":
-        # Mostly seen from the front or at an angle, now and then from behind.
+        # Mostly seen from the front or at an angle, sometimes from behind.
         yaw = rng.normal(0.0, 0.7) + (pi if rng.random() < 0.12 else 0.0)
         add_person(scene, rng, CLASS["person"], at, yaw)
         return

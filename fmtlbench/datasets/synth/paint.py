@@ -1,4 +1,7 @@
-"""Compiled colour: textures, sky and light. Solid rows and tags as in rays.py; calls no other compiled file."""
+"""Compute, in compiled loops, the colours of textures, sky and light.
+
+Solid rows and tags are as in rays.py; for the reason given there, no function of another compiled file is called.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ def _hash(i, j, k):
 
 @jit
 def _noise(x, y, z):
-    """Value noise in [0, 1]."""
+    """Return value noise in [0, 1]."""
     i, j, k = floor(x), floor(y), floor(z)
     a, b, c = x - i, y - j, z - k
     a, b, c = a * a * (3 - 2 * a), b * b * (3 - 2 * b), c * c * (3 - 2 * c)
@@ -33,7 +36,7 @@ def _noise(x, y, z):
 
 @jit
 def _pattern(pattern, scale, x, y, z, nx, ny, nz, salt):
-    """How much of colour b to blend in; x, y, z in metres from the centre, normal in local coordinates."""
+    """Return the weight of colour b; x, y, z are metres from the centre, the normal is in local coordinates."""
     if pattern == PLAIN:
         return 0.0
     if pattern == MOTTLED:
@@ -98,7 +101,7 @@ def paint(
     horizon,
     clouds,
 ):
-    """Linear colour of every 2x2 block of rays, [H/2, W/2, 3]; `sun` is what rays.lit returned."""
+    """Return the linear colour of every 2x2 block of rays, [H/2, W/2, 3]; `sun` is the result of rays.lit."""
     height, width = depth.shape
     out = np.zeros((height // 2, width // 2, 3))
     sky = np.zeros(3)
@@ -129,11 +132,11 @@ def paint(
                 s[i, 9] * nx + s[i, 10] * ny + s[i, 11] * nz,
                 salt + 7 * tags[i, 1],
             )
-            if tags[i, 3] != PLAIN:  # fade what is finer than a pixel, instead of letting it flicker
+            if tags[i, 3] != PLAIN:  # fade details finer than a pixel, which would give noise
                 fine = 1.5 * s[i, 22] * t / f
                 keep = 1.0 / (1.0 + fine * fine)
                 b = 0.35 + (b - 0.35) * keep
-            near = 1.0  # corners and the foot of things get less light from around
+            near = 1.0  # ambient light is weaker in corners and near the ground
             for k in planes:
                 if k != i:
                     gap = abs(s[k, 6] * (px - s[k, 0]) + s[k, 7] * (py - s[k, 1]) + s[k, 8] * (pz - s[k, 2]))

@@ -1,4 +1,4 @@
-"""Capsule people in a pose. Parts: 1 head, 2 torso, 3 upper arms, 4 lower arms, 5 upper legs, 6 lower legs."""
+"""Build people of capsules. Parts: 1 head, 2 torso, 3 upper arms, 4 lower arms, 5 upper legs, 6 lower legs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NAMES = tuple(POSES)
 
 
 def _along(start: Vector, length: float, side: float, out: float, swing: float) -> Vector:
-    """The end of a limb that hangs down at out = swing = 0; `out` leads sideways, `swing` forwards."""
+    """Return the end of a limb that hangs down at out = swing = 0; `out` turns it sideways, `swing` forwards."""
     o, s = radians(out), radians(swing)
     return (
         start[0] + length * side * sin(o),
@@ -39,7 +39,7 @@ def _along(start: Vector, length: float, side: float, out: float, swing: float) 
 
 def add_person(scene: Scene, rng: np.random.Generator, label: int, at: Vector, yaw: float) -> None:
     pose = POSES[_NAMES[rng.integers(len(_NAMES))]]
-    if rng.random() < 0.5:  # mirror: which side does what
+    if rng.random() < 0.5:  # swap the poses of the left and the right side
         pose = (pose[1], pose[0], pose[3], pose[2])
     shake = rng.normal(0.0, 5.0, 14).tolist()
     skin = Material(pick(rng, SKIN, 0.03, odd=0.0))

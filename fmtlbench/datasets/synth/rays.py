@@ -1,4 +1,4 @@
-"""Compiled geometry: what a ray hits first, and whether the light reaches a point.
+"""Compute, in compiled loops, what a ray hits first and whether the light reaches a point.
 
 Compiled functions never call into another file: numba's on-disk cache notices changes only in the file it caches.
 Solid rows (see scene.py): 0:3 centre, 3:12 axes, 12:15 half sizes, 15 extra, 16:19 colour a, 19:22 colour b,
@@ -20,7 +20,7 @@ NEAR = 1e-3
 
 @jit
 def _quadratic(a, b, c, tmin):
-    """Both roots of a t^2 + 2 b t + c in increasing order, or inf."""
+    """Return the roots of a t^2 + 2 b t + c beyond tmin in increasing order, inf for a missing one."""
     disc = b * b - a * c
     if disc < 0.0 or abs(a) < 1e-14:
         return inf, inf
@@ -103,7 +103,7 @@ def _hit_plane(oy, dy, tmin):
 
 @jit
 def _hit(kind, extra, ox, oy, oz, dx, dy, dz, tmin):
-    """First hit beyond tmin in local coordinates: t and an outward normal that is not yet unit."""
+    """Return the first hit beyond tmin in local coordinates: t and an outward normal of any length."""
     if kind == BOX:
         return _hit_box(ox, oy, oz, dx, dy, dz, tmin)
     if kind == SPHERE:
@@ -122,7 +122,7 @@ def _hit(kind, extra, ox, oy, oz, dx, dy, dz, tmin):
 
 @jit
 def _local(s, i, x, y, z):
-    """A world vector in the local coordinates of solid i."""
+    """Return a world vector in the local coordinates of solid i."""
     a = s[i, 24] * x + s[i, 25] * y + s[i, 26] * z
     b = s[i, 27] * x + s[i, 28] * y + s[i, 29] * z
     c = s[i, 30] * x + s[i, 31] * y + s[i, 32] * z
@@ -141,7 +141,7 @@ def _world_normal(s, i, nx, ny, nz):
 
 @jit
 def _window(s, tags, i, eye, cam, height, width, f):
-    """Pixel rectangle that contains solid i: rows v0:v1, columns u0:u1."""
+    """Return the pixel rectangle that contains solid i: rows v0:v1, columns u0:u1."""
     if tags[i, 0] == PLANE:
         return 0, height, 0, width
     reach = 1.0 + s[i, 15] if tags[i, 0] == CAPSULE else 1.0
@@ -171,7 +171,7 @@ def _window(s, tags, i, eye, cam, height, width, f):
 
 @entry
 def cast(s, tags, eye, cam, height, width, f):
-    """First hits at pixel centres: z-depth [H, W] (inf = sky), solid [H, W] (-1 = sky), world normal [H, W, 3]."""
+    """Return the first hits at pixel centres: z-depth [H, W] (sky: inf), solid [H, W] (sky: -1), normal [H, W, 3]."""
     depth = np.full((height, width), inf)
     solid = np.full((height, width), -1, np.int64)
     normal = np.zeros((height, width, 3))
@@ -187,14 +187,14 @@ def cast(s, tags, eye, cam, height, width, f):
             rx, ry, rz = y * bx - cx, y * by - cy, y * bz - cz
             for u in range(u0, u1):
                 x = (u + 0.5 - width / 2) / f
-                if tags[i, 0] == PLANE:  # seen by most rays: worth a shortcut
+                if tags[i, 0] == PLANE:  # most rays see a plane, so it has a shorter computation
                     t, nx, ny, nz = _hit_plane(oy, x * ay + ry, NEAR)
                 else:
                     t, nx, ny, nz = _hit(tags[i, 0], s[i, 15], ox, oy, oz, x * ax + rx, x * ay + ry, x * az + rz, NEAR)
                 if t < depth[v, u]:
                     depth[v, u], solid[v, u] = t, i
                     normal[v, u, 0], normal[v, u, 1], normal[v, u, 2] = nx, ny, nz
-    for v in range(height):  # local to world only for those that stayed in front
+    for v in range(height):  # convert only the normals of the nearest hits to world coordinates
         for u in range(width):
             i = solid[v, u]
             if i >= 0:
@@ -205,7 +205,7 @@ def cast(s, tags, eye, cam, height, width, f):
 
 @entry
 def spheres(s, tags, casts):
-    """Bounding sphere and first/last solid of each object, [K, 6]; radius 0 for what casts no shadow."""
+    """Return the bounding sphere and the range of solids of each object, [K, 6]; radius 0 if it casts no shadow."""
     count = len(casts)
     out = np.zeros((count, 6))
     out[:, 4] = len(s)
@@ -227,20 +227,20 @@ def spheres(s, tags, casts):
 
 @jit
 def _misses(x, y, z, radius, lx, ly, lz, far):
-    """Whether the ray from the origin along unit l, up to far, stays clear of the sphere at (x, y, z)."""
+    """Return whether the ray from the origin along unit l, up to far, misses the sphere at (x, y, z)."""
     along = x * lx + y * ly + z * lz
     return along < -radius or along > far + radius or x * x + y * y + z * z - along * along > radius * radius
 
 
 @jit
 def _blocked(s, tags, bound, px, py, pz, lx, ly, lz, far):
-    """Whether anything lies between p and p + far * l, l unit."""
+    """Return whether anything is between p and p + far * l, for unit l."""
     for k in range(len(bound)):
         radius = bound[k, 3]
         if radius == 0.0 or _misses(bound[k, 0] - px, bound[k, 1] - py, bound[k, 2] - pz, radius, lx, ly, lz, far):
             continue
         for i in range(int(bound[k, 4]), int(bound[k, 5])):
-            if s[i, 23] > 0.0:  # lamps let their own light out
+            if s[i, 23] > 0.0:  # a lamp does not block its own light
                 continue
             x, y, z = px - s[i, 0], py - s[i, 1], pz - s[i, 2]
             if _misses(-x, -y, -z, s[i, 33], lx, ly, lz, far):
@@ -255,7 +255,7 @@ def _blocked(s, tags, bound, px, py, pz, lx, ly, lz, far):
 
 @entry
 def lit(s, tags, bound, depth, solid, normal, eye, cam, f, light, w, blur):
-    """1 where the light reaches the point seen at a pixel, else 0: [H, W].
+    """Return [H, W], 1 where the light reaches the point seen at a pixel, else 0.
 
     The light is moved within each 2x2 block of pixels, so that averaging the block softens the shadow's rim.
     """
@@ -267,7 +267,7 @@ def lit(s, tags, bound, depth, solid, normal, eye, cam, f, light, w, blur):
             if t == inf:
                 continue
             if u & 1 != v & 1 and solid[v, u] == solid[v, u ^ 1]:
-                continue  # the neighbour in the block answers for this ray too
+                continue  # filled in below from its neighbour in the block
             x, y = (u + 0.5 - width / 2) / f, (height / 2 - v - 0.5) / f
             nx, ny, nz = normal[v, u, 0], normal[v, u, 1], normal[v, u, 2]
             lift = 2e-3 + 1e-4 * t

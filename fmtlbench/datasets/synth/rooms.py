@@ -1,4 +1,4 @@
-"""Laying out one room: shell, wall things, furniture along the walls and in the middle, light, camera.
+"""Build one room: shell, things on the walls, furniture along the walls and in the middle, light, camera.
 
 The camera stands near z = 0 and looks towards the far wall at z = -length.
 """
@@ -35,7 +35,7 @@ ROOM_KINDS = (
 
 
 class Wall:
-    """A wall as a line: `at(s)` is the point s metres along it, `low` and `high` the stretches already taken."""
+    """A wall as a line: `at(s)` is the point s metres along it, `low` and `high` list the stretches in use."""
 
     def __init__(self, start: tuple[float, float], step: tuple[float, float], length: float, yaw: float) -> None:
         self.start, self.step, self.length, self.yaw = start, step, length, yaw
@@ -46,7 +46,7 @@ class Wall:
         return (self.start[0] + s * self.step[0], y, self.start[1] + s * self.step[1])
 
     def find(self, rng: np.random.Generator, width: float, taken: list[tuple[float, float]]) -> float | None:
-        """The middle of a free stretch, or None."""
+        """Return the middle of a free stretch, or None."""
         if self.length < width + 0.1:
             return None
         for s in rng.uniform(width / 2 + 0.05, self.length - width / 2 - 0.05, 8).tolist():
@@ -56,7 +56,7 @@ class Wall:
 
 
 class Floor:
-    """The floor as rectangles already taken: (x0, x1, z0, z1)."""
+    """The floor, as the list of rectangles in use: (x0, x1, z0, z1)."""
 
     def __init__(self) -> None:
         self.taken: list[tuple[float, float, float, float]] = []
@@ -83,9 +83,9 @@ def build_room(rng: np.random.Generator) -> Scene:
     floor = Floor()
     floor.taken.append((eye[0] - 0.6, eye[0] + 0.6, -1.5, 1.0))
 
-    _openings(scene, rng, walls, floor)
+    _add_openings(scene, rng, walls, floor)
     kind = ROOM_KINDS[rng.integers(len(ROOM_KINDS))]
-    _table_group(scene, rng, floor, width, length, always=kind[0] == "table")
+    _add_table_group(scene, rng, floor, width, length, always=kind[0] == "table")
     wanted = list(kind) + [NAMES[k] for k in rng.integers(len(NAMES), size=2).tolist()]
     for name in wanted:
         if name != "table" and rng.random() < (1.0 if name == kind[0] else 0.65):
@@ -125,8 +125,8 @@ def _shell(scene: Scene, rng: np.random.Generator, width: float, length: float, 
         scene.thing(CLASS["wall"], at, turn, casts=False).plane(paper, tilt=stand)
 
 
-def _openings(scene: Scene, rng: np.random.Generator, walls: tuple[Wall, ...], floor: Floor) -> None:
-    """At most one door, then one or two windows; nothing tall will stand before them."""
+def _add_openings(scene: Scene, rng: np.random.Generator, walls: tuple[Wall, ...], floor: Floor) -> None:
+    """Add at most one door, then one or two windows, and keep tall furniture away from them."""
     if rng.random() < 0.7:
         wall, width = walls[rng.integers(3)], rng.uniform(0.85, 1.0)
         s = wall.find(rng, width, wall.low)
@@ -176,10 +176,10 @@ def _along_walls(scene: Scene, rng: np.random.Generator, walls: tuple[Wall, ...]
         return
 
 
-def _table_group(
+def _add_table_group(
     scene: Scene, rng: np.random.Generator, floor: Floor, width: float, length: float, always: bool
 ) -> None:
-    """A table in the middle of the room with chairs around it."""
+    """Add a table in the middle of the room with chairs around it."""
     if not always and rng.random() > 0.45:
         return
     w, d, h = (rng.uniform(*limits) for limits in SIZES["table"])

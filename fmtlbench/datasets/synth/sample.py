@@ -1,4 +1,4 @@
-"""One sample: a named random stream, a scene, its picture and its labels."""
+"""Make one sample: a named random stream, a scene, its picture and its labels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BUILDERS = {"synth-nyud": build_room, "synth-pascal": build_outdoors}
 
 
 def stream(*names) -> np.random.Generator:
-    """A random stream that depends on the names and on nothing else."""
+    """Return a random generator that depends on the names alone."""
     digest = hashlib.sha256("/".join(map(str, names)).encode()).digest()
     return np.random.default_rng(int.from_bytes(digest[:16], "big"))
 
@@ -32,7 +32,7 @@ def generate(
 ) -> dict[str, np.ndarray]:
     """Return the sample `index` of a split: 'image' and one array per task, by default those of the domain.
 
-    The scene depends on (VERSION, name, split, index) only; `size` says how finely it is looked at.
+    The scene depends on (VERSION, name, split, index) only; `size` is the resolution it is rendered at.
 
     Returns:
         image uint8 [H, W, 3]; semseg uint8 [H, W] (255 = ignore); human_parts, sal, edge uint8 [H, W];
@@ -40,11 +40,14 @@ def generate(
         camera coordinates x right, y up, z towards the viewer (zero = invalid). See `focal` for the camera.
     """
     sample, listed = full_sample(name, split, index, size), ("image", *domain(name).tasks)
-    return {key: sample[key] if key in listed else _further(key, sample) for key in (listed if keys is None else keys)}
+    return {
+        key: sample[key] if key in listed else _make_further_label(key, sample)
+        for key in (listed if keys is None else keys)
+    }
 
 
-def _further(task: str, sample: dict[str, np.ndarray]) -> np.ndarray:
-    """Make the label of a task that the domain does not list from what is known of the sample."""
+def _make_further_label(task: str, sample: dict[str, np.ndarray]) -> np.ndarray:
+    """Compute the label of a task that the domain does not list from the full sample."""
     label = TASKS[task].from_scene(sample)
     if problem := TASKS[task].kind.problem(label, sample["image"].shape[:2], None):
         raise FmtlbenchError(f"task {task!r}: from_scene gave {problem}")
@@ -52,7 +55,7 @@ def _further(task: str, sample: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def full_sample(name: str, split: str, index: int, size: tuple[int, int]) -> dict[str, np.ndarray]:
-    """Everything known about a sample, whatever the domain's tasks: also `object` and `solid` [H, W], -1 for sky.
+    """Return the image, the labels of all tasks, and `object` and `solid` numbers [H, W], -1 for sky.
 
     An object consists of solids (box, sphere, …), each of which is convex.
     """
@@ -67,7 +70,7 @@ def full_sample(name: str, split: str, index: int, size: tuple[int, int]) -> dic
     depth, solid, normal = cast(solids, tags, eye, cam, height, width, f)
     obj = np.append(tags[:, 1], -1)[solid]  # solid -1, the sky, takes the last entry
     return {
-        "image": _picture(scene, solids, tags, eye, cam, height, width, f, rng),
+        "image": _render_picture(scene, solids, tags, eye, cam, height, width, f, rng),
         "semseg": labels.semseg(scene, obj, sky=0),
         "human_parts": labels.human_parts(tags, solid),
         "sal": labels.saliency(scene, obj, OUTDOOR["person"]),
@@ -79,8 +82,8 @@ def full_sample(name: str, split: str, index: int, size: tuple[int, int]) -> dic
     }
 
 
-def _picture(scene: Scene, solids, tags, eye, cam, height: int, width: int, f: float, rng) -> np.ndarray:
-    """The image at four rays per pixel, none of them at the pixel centre where the labels are taken."""
+def _render_picture(scene: Scene, solids, tags, eye, cam, height: int, width: int, f: float, rng) -> np.ndarray:
+    """Render the image with four rays per pixel, none of them at the pixel centre, where the labels are taken."""
     light = scene.light
     salt = int(rng.integers(1000))
     depth, solid, normal = cast(solids, tags, eye, cam, 2 * height, 2 * width, 2 * f)

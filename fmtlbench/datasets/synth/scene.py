@@ -1,4 +1,4 @@
-"""A scene under construction: objects made of solids, each solid an affine image of a unit shape."""
+"""Build a scene from objects made of solids; each solid is a unit shape that was scaled, turned and moved."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-# Unit shapes in local coordinates. Compiled code holds these numbers: touch rays.py and paint.py when they change.
+# Unit shapes in local coordinates. Compiled code contains these numbers: edit rays.py and paint.py if they change.
 BOX = 0  # [-1, 1]^3
 SPHERE = 1  # radius 1
 CONE = 2  # |y| <= 1, radius 1 at the bottom, `extra` at the top; extra = 1 is a cylinder
@@ -26,7 +26,7 @@ class Material(NamedTuple):
     b: Colour = (0.0, 0.0, 0.0)
     pattern: int = PLAIN
     scale: float = 1.0  # pattern repeats per metre
-    glow: float = 0.0  # 1 = shown as is, whatever the light
+    glow: float = 0.0  # 1 shows the colour itself, whatever the light
 
 
 class Light(NamedTuple):
@@ -51,7 +51,7 @@ class Camera(NamedTuple):
     roll: float
 
     def axes(self) -> np.ndarray:
-        """Camera to world rotation, [3, 3]."""
+        """Return the rotation from camera to world coordinates, [3, 3]."""
         turn = _product(_turn_y(self.yaw), _product(_turn_x(self.pitch), _turn_z(self.roll)))
         return np.array(turn)
 
@@ -112,7 +112,7 @@ class Thing:
         self.scene.tags.append((kind, self.index, part, material.pattern))
 
     def solid(self, kind, centre, half, material, tilt=None, extra=1.0, part=0) -> None:
-        """A unit shape scaled by `half` and turned by `tilt` = (about x, about y, about z)."""
+        """Add a unit shape scaled by `half` and turned by `tilt` = (about x, about y, about z)."""
         if tilt is None:
             axes = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
         else:
@@ -130,7 +130,7 @@ class Thing:
         self.solid(CONE, centre, (radius, half_height, radius), material, tilt, extra=top, part=part)
 
     def limb(self, a: Vector, b: Vector, radius, material, part=0, flat: float = 1.0) -> None:
-        """A capsule from a to b; `flat` < 1 makes it thinner front to back than left to right."""
+        """Add a capsule from a to b; `flat` < 1 makes it thinner front to back than left to right."""
         v = tuple(q - p for p, q in zip(a, b))
         length = sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]) or 1e-6
         v = tuple(x / length for x in v)
@@ -148,7 +148,7 @@ class Thing:
 
 
 class Scene:
-    """Objects in order of creation, with per object: its class, whether it can be the subject, whether it shadows."""
+    """Objects in order of creation; of each its class, whether it can be salient, and whether it casts a shadow."""
 
     def __init__(self) -> None:
         self.rows: list[tuple] = []
@@ -160,18 +160,18 @@ class Scene:
         self.light: Light | None = None
 
     def thing(self, label: int, at: Vector = (0.0, 0.0, 0.0), yaw=0.0, scale=1.0, salient=False, casts=True) -> Thing:
-        """Begin a new object: solids of one object are contiguous, so finish one before beginning the next."""
+        """Begin a new object. Finish one before beginning the next, because the solids of an object are contiguous."""
         self.labels.append(label)
         self.salient.append(salient)
         self.casts.append(casts)
         return Thing(self, len(self.labels) - 1, at, yaw, scale)
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray]:
-        """Solids as numbers [P, 34], laid out as rays.py says, and tags (kind, object, part, pattern) [P, 4]."""
+        """Return solids as numbers [P, 34] (columns: see rays.py) and tags (kind, object, part, pattern) [P, 4]."""
         rows, tags = np.array(self.rows, dtype=np.float64), np.array(self.tags, dtype=np.int64)
         solids = np.zeros((len(rows), 34))
         solids[:, :24] = rows
-        solids[:, 16:22] **= 2  # colours are chosen as seen; light adds up in linear space, gamma 2
+        solids[:, 16:22] **= 2  # colours are given with gamma 2, but light adds up in linear space
         half, kind, extra = rows[:, 12:15], tags[:, 0], rows[:, 15]
         solids[:, 24:33] = (rows[:, 3:12].reshape(-1, 3, 3) / half[:, :, None]).reshape(-1, 9)
         wide = np.where(kind == CONE, np.maximum(extra, 1.0), 1.0)

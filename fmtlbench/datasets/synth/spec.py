@@ -1,4 +1,4 @@
-"""What the two embedded domains offer: tasks, classes, and the version that names every pixel."""
+"""What the two embedded domains offer: tasks, classes, and the version of their pixels."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def check_split(split: str) -> str:
 
 
 def check_size(size: tuple[int, int]) -> tuple[int, int]:
-    """Image height and width as plain ints."""
+    """Return image height and width as plain ints; refuse anything else, and sizes that are too small."""
     try:
         height, width = (_whole(side) for side in size)
     except (TypeError, ValueError):
@@ -117,7 +117,7 @@ def _whole(value: int) -> int:
 
 
 def focal(name: str, size: tuple[int, int]) -> float:
-    """Focal length in pixels; the same for every sample of a domain at a given size.
+    """Return the focal length in pixels, the same for every sample of a domain at a given size.
 
     Camera coordinates are right-handed: x right, y up, z towards the viewer. Pixel (row v, column u) with depth d
     lies at d * ((u + 0.5 - W/2) / f, (H/2 - v - 0.5) / f, -1). Normals point towards the viewer's side.

@@ -48,17 +48,28 @@ def _is_complete(run: StoredRun, folder: Path) -> bool:
 
 
 def save_predictions(
-    run: StoredRun, folder: Path, split: str = "global", clients: Sequence[str] | None = None,
-    tasks: Sequence[str] | None = None, images: Sequence[int] | None = None, limit: int | None = None,
-) -> Path:  # fmt: skip
+    run: StoredRun,
+    folder: Path,
+    split: str = "global",
+    clients: Sequence[str] | None = None,
+    tasks: Sequence[str] | None = None,
+    images: Sequence[int] | None = None,
+    limit: int | None = None,
+) -> Path:
     """Write the predictions of an opened run to `folder`, which is replaced as a whole."""
     chosen = choose(run, clients, tasks)
     places = {party.id: pick_places(run.view(party, split), images, limit) for party, _ in chosen}
     about: dict[str, Any] = {
-        "algorithm": run.config.algorithm.name, "scenario": run.config.scenario.name, "seed": run.config.seed,
-        "run": run.name, "round": run.done, "rounds": run.rounds, "split": split,
-        "complete": not any((clients, tasks, images, limit)), "clients": {},
-    }  # fmt: skip
+        "algorithm": run.config.algorithm.name,
+        "scenario": run.config.scenario.name,
+        "seed": run.config.seed,
+        "run": run.name,
+        "round": run.done,
+        "rounds": run.rounds,
+        "split": split,
+        "complete": not any((clients, tasks, images, limit)),
+        "clients": {},
+    }
     with replace_predictions(folder) as partial:
         for party, wanted in chosen:
             names = class_names(run, party)
@@ -75,9 +86,13 @@ def save_predictions(
 
 
 def panel_rows(
-    runs: Sequence[StoredRun], split: str = "global", clients: Sequence[str] | None = None,
-    tasks: Sequence[str] | None = None, images: Sequence[int] | None = None, limit: int | None = None,
-) -> list[PanelRow]:  # fmt: skip
+    runs: Sequence[StoredRun],
+    split: str = "global",
+    clients: Sequence[str] | None = None,
+    tasks: Sequence[str] | None = None,
+    images: Sequence[int] | None = None,
+    limit: int | None = None,
+) -> list[PanelRow]:
     """What a panel shows of opened runs: a row per client, task and image."""
     rows = []
     for party, wanted in choose(runs[0], clients, tasks):

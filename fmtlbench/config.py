@@ -10,9 +10,8 @@ from typing import Any, Literal
 
 from .amounts import Amounts
 from .architectures import ARCHITECTURES
-from .datasets import DatasetInfo, dataset_for
+from .datasets import DatasetInfo, dataset_for, identify_dataset_file
 from .errors import FmtlbenchError
-from .files import sha256_file
 from .names import check_name
 from .scenarios import Scenario, check_client_names
 from .schema import build, limits, locate, plain
@@ -79,9 +78,9 @@ class DataConfig:
         """Return the dataset that stands for a domain of the scenario."""
         file = (self.files or {}).get(domain)
         known = (self.file_sha256 or {}).get(domain)
-        if file is not None and known is not None and (not Path(file).is_file() or sha256_file(Path(file)) != known):
+        if file is not None and known is not None and identify_dataset_file(file) != known:
             raise FmtlbenchError(
-                f"{file}: the file that brought dataset {domain!r} is not there any more, or has changed"
+                f"{file}: the file that brought dataset {domain!r} has changed since, or one beside it"
             )
         return dataset_for(domain, self.source, file)
 

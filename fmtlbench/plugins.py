@@ -16,21 +16,24 @@ from .metrics import METRICS
 from .partitions import PARTITIONS
 from .registry import Registry
 from .tasks import TASKS
+from .user_code import identify_content
 
 if TYPE_CHECKING:
     from .config import RunConfig
 
 OPEN: dict[str, Registry[Any]] = {registry.kind: registry for registry in (METRICS, PARTITIONS, TASKS)}
 
-_loaded: dict[str, str] = {}  # entry of a config → sha256 of the file that it stands for in this process now
+# Entry of a config → the content it stands for in this process now, and the sha256 of the file alone.
+_loaded: dict[str, tuple[str, str]] = {}
 
 
 def take_file(kind: str, path: str, where: str, tree: dict[str, Any]) -> str:
     """Register what a file brings, note the file in a config's tree, and return the registered name."""
     file = Path(path).absolute()
     name = OPEN[kind].keep(str(file), where)
-    entry, content = f"{kind} {name}", sha256_file(file)
-    _loaded[entry] = tree.setdefault("plugins", {})[entry] = content
+    entry, content = f"{kind} {name}", identify_content(OPEN[kind], str(file))
+    _loaded[entry] = content, sha256_file(file)
+    tree.setdefault("plugins", {})[entry] = content
     tree.setdefault("plugin_files", {})[entry] = str(file)
     return name
 
@@ -38,9 +41,13 @@ def take_file(kind: str, path: str, where: str, tree: dict[str, Any]) -> str:
 def load_plugins(config: RunConfig) -> None:
     """Register in this process what the files of a config bring; refuse a file that is missing or has changed."""
     for entry, path in config.plugin_files.items():
-        file, content = Path(path), config.plugins.get(entry)
-        if not file.is_file() or sha256_file(file) != content:
-            raise FmtlbenchError(f"{path}: the file that brought {entry!r} is not there any more, or has changed")
-        if _loaded.get(entry) != content:  # another config's file may have had the same name
-            OPEN[entry.partition(" ")[0]].keep(path)
-            _loaded[entry] = content
+        if not Path(path).is_file():
+            raise FmtlbenchError(f"{path}: the file that brought {entry!r} is not there any more")
+        content, now = config.plugins.get(entry), sha256_file(Path(path))
+        if _loaded.get(entry) == (content, now):
+            continue
+        registry = OPEN[entry.partition(" ")[0]]  # not read yet, or another config's file has the same name
+        registry.keep(path)
+        if identify_content(registry, path) != content:
+            raise FmtlbenchError(f"{path}: the file that brought {entry!r} has changed since, or a module beside it")
+        _loaded[entry] = str(content), now

@@ -13,9 +13,8 @@ from .algorithms import ALGORITHMS, Algorithm
 from .architectures import ARCHITECTURES, Architecture
 from .checks import check_together, why_unfit
 from .config import RunConfig
-from .datasets import dataset_of_file
+from .datasets import dataset_of_file, identify_dataset_file
 from .errors import RefusedError, UsageError, short_repr, shorten, unknown
-from .files import sha256_file
 from .hooks import build_options, refusal_of
 from .meters import check_metric_options
 from .models.weights import resolved
@@ -210,7 +209,7 @@ def _take_files(tree: dict[str, Any], origins: Mapping[str, str]) -> None:
                 raise UsageError(f"{locate(f'data.files.{domain}', origins)}: {path} brings {brings!r}, not {domain!r}")
         if given:
             data["files"] = given
-            data["file_sha256"] = {domain: sha256_file(Path(path)) for domain, path in given.items()}
+            data["file_sha256"] = {domain: identify_dataset_file(path) for domain, path in given.items()}
     take_files(scenario, tree, locate("scenario", origins))
     metrics = tree["evaluation"].get("metrics") if isinstance(tree.get("evaluation"), dict) else None
     for task, name in (metrics if isinstance(metrics, dict) else {}).items():

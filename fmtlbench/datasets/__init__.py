@@ -9,7 +9,7 @@ from ._dataset import Dataset, Provenance, Reader, SampleRangeError
 from ._files import DamagedFileError, read_array
 from ._info import DatasetInfo, OfficialList
 from ._open import open_split
-from ._registry import DATASETS, dataset_for, dataset_of_file, domains
+from ._registry import DATASETS, dataset_for, dataset_of_file, domains, identify_dataset_file
 
 __all__ = [
     "DATASETS",
@@ -25,6 +25,7 @@ __all__ = [
     "dataset_for",
     "dataset_of_file",
     "domains",
+    "identify_dataset_file",
     "open_split",
     "read_array",
 ]

@@ -11,6 +11,7 @@ from ..errors import UsageError, unknown
 from ..files import sha256_file
 from ..names import check_name
 from ..registry import Registry
+from ..user_code import identify_content
 from ._dataset import Dataset
 from ._info import DatasetInfo
 
@@ -97,16 +98,26 @@ def dataset_for(domain: str, source: str, file: str | None = None) -> DatasetInf
 
 def dataset_of_file(path: str) -> DatasetInfo:
     """Return the dataset that a file defines: a reader's class (.py), or a folder's description (.yml)."""
+    return _read(path)[0]
+
+
+def identify_dataset_file(path: str) -> str:
+    """Return a sha256 of what decides a dataset that a file brings: the file, and the files that belong to it."""
+    return _read(path)[1]
+
+
+def _read(path: str) -> tuple[DatasetInfo, str]:
     if not Path(path).is_file():
         raise UsageError(f"no such dataset file: {path}")
     return _read_file(path, sha256_file(Path(path)))
 
 
 @cache
-def _read_file(path: str, sha256: str) -> DatasetInfo:
+def _read_file(path: str, sha256: str) -> tuple[DatasetInfo, str]:
     """Read the file, once per content."""
     if path.endswith(".py"):
-        return DATASETS.resolve(path)
+        info = DATASETS.resolve(path)
+        return info, identify_content(DATASETS, path)
     if path.endswith((".yml", ".yaml")):
         from ._folder import describe_folder
 

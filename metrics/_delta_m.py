@@ -31,7 +31,7 @@ def delta_m(
     for name, other in (("baseline", baseline), ("higher_is_better", higher_is_better), ("weights", weights)):
         if other is not None and set(other) != set(values):
             missing, extra = [k for k in values if k not in other], [k for k in other if k not in values]
-            raise MetricError(f"Δm: {name} lacks {missing} and has {extra} too much, compared with values")
+            raise MetricError(f"Δm: {name} lacks the keys {missing} of values and has the extra keys {extra}")
     for name, mapping in (("values", values), ("baseline", baseline), ("weights", weights or {})):
         for key, number in mapping.items():
             if not math.isfinite(number):

@@ -50,7 +50,10 @@ class OdsF(Metric):
 
     label, unit, higher_is_better = "odsF", "%", True
     tasks = ("edge",)
-    decided: ClassVar = {"jobs": "moves no number", "gt=labelmap": "the labels here are boundary maps: seism or plain"}
+    decided: ClassVar = {
+        "jobs": "does not change the score",
+        "gt=labelmap": "the labels here are boundary maps: seism or plain",
+    }
     description = "best boundary F-measure over thresholds (SEISM), exact matching"
 
     def __init__(
@@ -142,7 +145,7 @@ class OdsF(Metric):
                 self._running.clear()
                 raise MetricError(
                     "odsF: a worker process died; a script that asks for workers needs `if __name__ == '__main__':`, "
-                    "and jobs=1 does without them"
+                    "and jobs=1 uses none"
                 ) from error
 
     def close(self) -> None:

@@ -123,7 +123,7 @@ def _next(prepared: Iterator[Any]) -> Batch | FmtlbenchError | None:
             raise
         said = str(error).splitlines()[0].rstrip(".")
         return FmtlbenchError(
-            f"a loading process came to an end ({said}); most often memory ran out: fewer data.workers may help"
+            f"a loading process ended unexpectedly ({said}), most often because memory ran out; try fewer data.workers"
         )
 
 

@@ -63,7 +63,7 @@ def resolved(model: ModelConfig) -> ModelConfig:
     elif _is_shipped(model):
         file, found = f"model.pretrained: {shipped_path(model.backbone)}", shipped_sha256(model.backbone)
     elif model.weights_sha256 is not None:
-        raise UsageError("model.weights_sha256: there is no model.weights that it could be of")
+        raise UsageError("model.weights_sha256: model.weights is not set, so there is no file to compare it with")
     else:
         return model
     if model.weights_sha256 not in (None, found):
@@ -253,7 +253,7 @@ def _describe_misfit(weights: Weights, name: str, missing: list, unexpected: lis
         said.append(f"{len(shapes)} of another shape ({_list_some(list(shown))})")
     return WeightsError(
         f"weights {weights.source} do not fit the encoder {name}: {'; '.join(said)}. "
-        "All of an encoder's tensors or none: check model.backbone",
+        "Weights must have all of an encoder's tensors: check model.backbone",
         missing,
         unexpected,
         shapes,

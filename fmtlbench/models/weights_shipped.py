@@ -29,7 +29,7 @@ def shipped_entry(backbone: str) -> dict[str, Any]:
     """Return the entry of a backbone's weights in the package's manifest."""
     entry = read_manifest(FOLDER).get(backbone)
     if entry is None:
-        raise FmtlbenchError(f"model.pretrained: {FOLDER / MANIFEST} tells of no weights of {backbone}; {REMEDY}")
+        raise FmtlbenchError(f"model.pretrained: {FOLDER / MANIFEST} lists no weights of {backbone}; {REMEDY}")
     return entry
 
 

@@ -188,7 +188,7 @@ def test_identity_is_the_content(tmp_path):
         assert resolved(model) == model
     with pytest.raises(UsageError, match=f"has sha256 {identity['sha256']}, expected 0000"):
         resolved(dataclasses.replace(model, weights_sha256="0000"))
-    with pytest.raises(UsageError, match=r"no model\.weights that it could be of"):
+    with pytest.raises(UsageError, match=r"model\.weights is not set, so there is no file to compare it with"):
         resolved(dataclasses.replace(model, weights=None, pretrained=False))
     assert resolved(config()) == config()
     assert weights_identity(config(pretrained=False)) == {"source": "none"}
@@ -420,7 +420,7 @@ def test_a_changed_or_missing_file_is_refused_with_its_hash(package, ask):
     with pytest.raises(FmtlbenchError, match=f"no such file: {file}.*sha256 {expected}"):
         ask(model)
     (package / "manifest.json").unlink()
-    with pytest.raises(FmtlbenchError, match=r"manifest\.json tells of no weights of resnet_nano"):
+    with pytest.raises(FmtlbenchError, match=r"manifest\.json lists no weights of resnet_nano"):
         ask(model)
     assert resolved(config("resnet_nano", pretrained=False)).weights_sha256 is None  # from scratch needs no file
 

@@ -11,29 +11,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import FmtlbenchError
-from .files import sha256_file
 from .metrics import METRICS
 from .partitions import PARTITIONS
 from .registry import Registry
 from .tasks import TASKS
-from .user_code import identify_content
+from .user_code import UserCode, read_user_code
 
 if TYPE_CHECKING:
     from .config import RunConfig
 
 OPEN: dict[str, Registry[Any]] = {registry.kind: registry for registry in (METRICS, PARTITIONS, TASKS)}
 
-# Entry of a config → the content it stands for in this process now, and the sha256 of the file alone.
-_loaded: dict[str, tuple[str, str]] = {}
+_loaded: dict[str, UserCode] = {}  # entry of a config → what it stands for in this process now
 
 
 def take_file(kind: str, path: str, where: str, tree: dict[str, Any]) -> str:
     """Register what a file brings, note the file in a config's tree, and return the registered name."""
     file = Path(path).absolute()
     name = OPEN[kind].keep(str(file), where)
-    entry, content = f"{kind} {name}", identify_content(OPEN[kind], str(file))
-    _loaded[entry] = content, sha256_file(file)
-    tree.setdefault("plugins", {})[entry] = content
+    entry, code = f"{kind} {name}", read_user_code(OPEN[kind], str(file))
+    _loaded[entry] = code
+    tree.setdefault("plugins", {})[entry] = code.content
     tree.setdefault("plugin_files", {})[entry] = str(file)
     return name
 
@@ -43,11 +41,10 @@ def load_plugins(config: RunConfig) -> None:
     for entry, path in config.plugin_files.items():
         if not Path(path).is_file():
             raise FmtlbenchError(f"{path}: the file that brought {entry!r} is not there any more")
-        content, now = config.plugins.get(entry), sha256_file(Path(path))
-        if _loaded.get(entry) == (content, now):
-            continue
-        registry = OPEN[entry.partition(" ")[0]]  # not read yet, or another config's file has the same name
-        registry.keep(path)
-        if identify_content(registry, path) != content:
+        known = _loaded.get(entry)
+        if known is None or known.content != config.plugins.get(entry) or not known.is_unchanged():
+            registry = OPEN[entry.partition(" ")[0]]  # not read yet, or another config's file has the same name
+            registry.keep(path)
+            _loaded[entry] = read_user_code(registry, path)
+        if _loaded[entry].content != config.plugins.get(entry):
             raise FmtlbenchError(f"{path}: the file that brought {entry!r} has changed since, or a module beside it")
-        _loaded[entry] = str(content), now

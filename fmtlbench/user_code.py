@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,13 @@ class UserCode:
     # Path from the file's folder → sha256, of the modules beside it that it imports.
     helpers: dict[str, str] = field(default_factory=dict)
     file: str | None = None  # where it lies, which decides no number
+
+    @property
+    def content(self) -> str:
+        """One sha256 for the file and its helpers: that of the file itself where there are none."""
+        if not self.helpers:
+            return str(self.source)
+        return hashlib.sha256(json.dumps([self.source, self.helpers], sort_keys=True).encode()).hexdigest()
 
     def is_missing(self) -> bool:
         """Return whether there is no file any more where it should be."""
@@ -45,19 +51,6 @@ def read_user_code(registry: Registry, name: str) -> UserCode:
     folder = Path(name).resolve().parent
     helpers = {file.relative_to(folder).as_posix(): sha256_file(file) for file in registry.helper_files()}
     return UserCode(sha256_file(Path(name)), helpers, name)
-
-
-def identify_content(registry: Registry, path: str) -> str:
-    """Return a sha256 of the file that `registry` has just read, and of the modules beside it that it imports."""
-    code = read_user_code(registry, path)
-    return combine_hashes(str(code.source), code.helpers)
-
-
-def combine_hashes(source: str, others: Mapping[str, str]) -> str:
-    """Return one sha256 for a file and others that belong to it: that of the file itself where there are none."""
-    if not others:
-        return source
-    return hashlib.sha256(json.dumps([source, dict(others)], sort_keys=True).encode()).hexdigest()
 
 
 def check_class(found: Any, base: type, kind: str, texts: tuple[str, ...], where: str) -> type:

@@ -21,7 +21,7 @@ from ..kinds import LabelError
 from ..names import check_name
 from ..schema import build
 from ..tasks import TASKS
-from ..user_code import combine_hashes, identify_content
+from ..user_code import UserCode, read_user_code
 from ..yamlfile import load_yaml
 from ._dataset import Dataset, Sample
 from ._files import DamagedFileError, fitting, image_shape, read_array, read_ids, read_image
@@ -128,17 +128,17 @@ def _open_again(file: str, split: str, arguments: tuple, options: dict[str, Any]
     return dataset_of_file(file).readers[0](Path(file).parent, split, *arguments, **options)
 
 
-def describe_folder(file: Path) -> tuple[DatasetInfo, str]:
-    """Return the dataset that a file beside its data describes, and a sha256 of that file and the tasks it brings."""
+def describe_folder(file: Path) -> tuple[DatasetInfo, UserCode]:
+    """Return the dataset that a file beside its data describes, and what identifies it with the tasks it brings."""
     tree, origins = load_yaml(file)
     said = build(Description, tree, origins)
     name = check_name(said.name or file.absolute().parent.name, "dataset", str(file))
-    brought = {}
+    brought: dict[str, str] = {}
     for task, entry in said.tasks.items():
         if entry.file is not None:
             path = str(file.parent / entry.file)
             TASKS.keep(path, str(file))
-            brought[task] = identify_content(TASKS, path)
+            brought |= {entry.file: sha256_file(Path(path)), **read_user_code(TASKS, path).helpers}
         if task not in TASKS:
             raise unknown("task", task, TASKS, f"{origins.get(f'tasks.{task}', file)}: tasks")
     reader = type(
@@ -154,6 +154,6 @@ def describe_folder(file: Path) -> tuple[DatasetInfo, str]:
         },
     )
     try:
-        return describe(reader, name), combine_hashes(sha256_file(file), brought)
+        return describe(reader, name), UserCode(sha256_file(file), brought, str(file))
     except UsageError as error:
         raise UsageError(f"{file}: {error}") from None

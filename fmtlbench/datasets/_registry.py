@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError, unknown
-from ..files import sha256_file
 from ..names import check_name
 from ..registry import Registry
-from ..user_code import identify_content
+from ..user_code import UserCode, read_user_code
 from ._dataset import Dataset
 from ._info import DatasetInfo
 
@@ -103,21 +101,24 @@ def dataset_of_file(path: str) -> DatasetInfo:
 
 def identify_dataset_file(path: str) -> str:
     """Return a sha256 of what decides a dataset that a file brings: the file, and the files that belong to it."""
-    return _read(path)[1]
+    return _read(path)[1].content
 
 
-def _read(path: str) -> tuple[DatasetInfo, str]:
+_known: dict[str, tuple[DatasetInfo, UserCode]] = {}  # what files brought, as long as they stay as they are
+
+
+def _read(path: str) -> tuple[DatasetInfo, UserCode]:
     if not Path(path).is_file():
         raise UsageError(f"no such dataset file: {path}")
-    return _read_file(path, sha256_file(Path(path)))
+    if path not in _known or not _known[path][1].is_unchanged():
+        _known[path] = _read_file(path)
+    return _known[path]
 
 
-@cache
-def _read_file(path: str, sha256: str) -> tuple[DatasetInfo, str]:
-    """Read the file, once per content."""
+def _read_file(path: str) -> tuple[DatasetInfo, UserCode]:
     if path.endswith(".py"):
         info = DATASETS.resolve(path)
-        return info, identify_content(DATASETS, path)
+        return info, read_user_code(DATASETS, path)
     if path.endswith((".yml", ".yaml")):
         from ._folder import describe_folder
 

@@ -29,7 +29,10 @@ class RayOptions:
     gpus_per_client: float = limits(
         1.0, above=0, high=64, doc="likewise, where the device is cuda; 0.5 = two share one"
     )
-    memory_gb: float | None = limits(None, above=0, doc="of a process; null = reckoned from its clients' networks")
+    # Ray counts in tenths of a thousandth of a byte, in 64 bits: more than this overflows and is placed anywhere.
+    memory_gb: float | None = limits(
+        None, above=0, high=1e5, doc="of a process; null = reckoned from its clients' networks"
+    )
     object_store_gb: float | None = limits(None, above=0.08, doc="of a cluster that is started here; null = Ray's own")
     patience: float = limits(300.0, above=0, high=86_400, doc="seconds in which a process must find a place and start")
     retries: int = limits(3, low=0, high=1000, doc="how often a client is brought back in one step of a round")

@@ -256,8 +256,8 @@ def test_a_method_that_fails_elsewhere_names_itself(whole, scenario, tmp_path):
 
 
 def test_a_process_that_finds_no_place_is_one_line(whole, scenario, tmp_path):
-    options = {**SMALL, "ray.workers": 1, "ray.memory_gb": 1e6, "ray.patience": 3, "ray.retries": 1}
-    with pytest.raises(FmtlbenchError, match=r"no machine of the cluster has room for a process \(.*1000000\.0 GB"):
+    options = {**SMALL, "ray.workers": 1, "ray.memory_gb": 9e4, "ray.patience": 3, "ray.retries": 1}
+    with pytest.raises(FmtlbenchError, match=r"no machine of the cluster has room for a process \(.*90000\.0 GB"):
         fmtlbench.run(PLAIN, scenario, out=tmp_path / "runs", executor="ray", rounds=1, **options)
 
 

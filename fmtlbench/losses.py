@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from .errors import unknown
 from .tasks import IGNORE, TaskSpec
 
 
@@ -70,5 +71,7 @@ LOSSES: dict[str, Callable[..., Tensor]] = {
 
 def task_loss(spec: TaskSpec, raw: Tensor, label: Tensor) -> Tensor:
     """Return the unweighted loss of one task, in float32 whatever the autocast type."""
+    if isinstance(spec.loss, str) and spec.loss not in LOSSES:
+        raise unknown("loss", spec.loss, LOSSES, f"task {spec.name!r}")
     loss = LOSSES[spec.loss] if isinstance(spec.loss, str) else spec.loss
     return loss(raw.float(), label, **spec.loss_options)

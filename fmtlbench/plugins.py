@@ -10,17 +10,42 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import FmtlbenchError
-from .metrics import METRICS
-from .partitions import PARTITIONS
+from .errors import FmtlbenchError, UsageError, nearest
+from .metrics import METRICS, Metric
+from .partitions import PARTITIONS, PartitionRule
 from .registry import Registry
-from .tasks import TASKS
+from .tasks import TASKS, TaskSpec
 from .user_code import UserCode, read_user_code
 
 if TYPE_CHECKING:
     from .config import RunConfig
 
 OPEN: dict[str, Registry[Any]] = {registry.kind: registry for registry in (METRICS, PARTITIONS, TASKS)}
+
+
+def _find_metric_problem(metric: Any) -> str | None:
+    if not (isinstance(metric, type) and issubclass(metric, Metric)):
+        return "is not a subclass of fmtlbench.metrics.Metric"
+    for field, form in (("label", str), ("unit", str), ("higher_is_better", bool), ("tasks", tuple)):
+        if not isinstance(getattr(metric, field, None), form):
+            return f"has no {field} of type {form.__name__}; add it to the class"
+    return None
+
+
+def _find_partition_problem(rule: Any) -> str | None:
+    fits = isinstance(rule, type) and issubclass(rule, PartitionRule)
+    return None if fits else "is not a subclass of fmtlbench.partitions.PartitionRule"
+
+
+def _find_task_problem(task: Any) -> str | None:
+    if not isinstance(task, TaskSpec):
+        return "is not a TaskSpec"
+    if task.metric not in METRICS:
+        return f"has the metric {task.metric!r}, which there is not; {nearest(task.metric, METRICS)}"
+    return None
+
+
+PROBLEMS = {"metric": _find_metric_problem, "partition": _find_partition_problem, "task": _find_task_problem}
 
 _loaded: dict[str, UserCode] = {}  # entry of a config → what it stands for in this process now
 
@@ -29,6 +54,8 @@ def take_file(kind: str, path: str, where: str, tree: dict[str, Any]) -> str:
     """Register what a file brings, note the file in a config's tree, and return the registered name."""
     file = Path(path).absolute()
     name = OPEN[kind].keep(str(file), where)
+    if problem := PROBLEMS[kind](OPEN[kind][name]):
+        raise UsageError(f"{file}: {kind} {name!r} {problem}")
     entry, code = f"{kind} {name}", read_user_code(OPEN[kind], str(file))
     _loaded[entry] = code
     tree.setdefault("plugins", {})[entry] = code.content

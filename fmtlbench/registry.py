@@ -54,7 +54,8 @@ class Registry(Mapping[str, T]):
 
     def _put(self, name: str, item: T, origin: tuple[str, str]) -> None:
         old = self._origins.get(name, origin)
-        if old != origin:  # the same one again is a reload
+        of_users = all(module.startswith(USER_MODULE) for module, _ in (old, origin))
+        if old != origin and not of_users:  # the same one again is a reload, and users' files go by their paths
             was, new = (".".join(place) for place in (old, origin))
             raise UsageError(f"{self.kind} {name!r} is registered twice, by {was} and by {new}; rename one")
         self._items[name], self._origins[name] = item, origin

@@ -202,8 +202,12 @@ def _take_files(tree: dict[str, Any], origins: Mapping[str, str]) -> None:
     if isinstance(data, dict):
         named = build_mapping(data.get("files") or {}, origins, "data.files")
         given = {domain: str(Path(str(path)).absolute()) for domain, path in named.items()}
-        for path in scenario.get("datasets") or ():
-            given.setdefault(dataset_of_file(str(path)).domain, str(path))
+        files = scenario.get("datasets") or []
+        if not isinstance(files, list) or not all(isinstance(path, str) for path in files):
+            where = locate("scenario.datasets", origins)
+            raise UsageError(f"{where}: datasets: expected a list of files, got {short_repr(files)}")
+        for path in files:
+            given.setdefault(dataset_of_file(path).domain, path)
         for domain, path in given.items():
             if (brings := dataset_of_file(path).domain) != domain:
                 raise UsageError(f"{locate(f'data.files.{domain}', origins)}: {path} brings {brings!r}, not {domain!r}")

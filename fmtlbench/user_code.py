@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import inspect
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,6 +52,20 @@ def read_user_code(registry: Registry, name: str) -> UserCode:
     folder = Path(name).resolve().parent
     helpers = {file.relative_to(folder).as_posix(): sha256_file(file) for file in registry.helper_files()}
     return UserCode(sha256_file(Path(name)), helpers, name)
+
+
+def identify_source(item: Any) -> str | None:
+    """Return the sha256 of the file that a class or function is written in; None for what comes with this package.
+
+    Caches that hold what such code gave go by it: the package's own code has version numbers instead.
+    """
+    if str(getattr(item, "__module__", "")).startswith("fmtlbench."):
+        return None
+    try:
+        file = inspect.getsourcefile(item)
+    except TypeError:
+        file = None
+    return sha256_file(Path(file)) if file and Path(file).is_file() else repr(item)
 
 
 def check_class(found: Any, base: type, kind: str, texts: tuple[str, ...], where: str) -> type:

@@ -247,6 +247,10 @@ def check_scenario(scenario: Scenario, origins: Mapping[str, str], path: str = "
                 raise complain(
                     f"clients.{i}.tasks.{j}", f"{group.dataset} has no task {task!r}; {nearest(task, offered)}"
                 )
+            if TASKS[task].kind.outputs is None and task not in known[group.dataset].class_names:
+                raise complain(
+                    f"clients.{i}.tasks.{j}", f"{task!r} has classes, and {group.dataset} does not say which they are"
+                )
             if task in group.tasks[:j]:
                 raise complain(f"clients.{i}.tasks.{j}", f"task {task!r} is listed twice")
         if group.hold is not None and group.hold > len(group.tasks):

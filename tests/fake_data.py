@@ -8,7 +8,7 @@ from fmtlbench.datasets import dataset_for
 class FakeReader:
     """An open dataset whose images come as stacks; tests add what they look at."""
 
-    stacked, resize, split, fingerprint = True, "none", "train", ""
+    stacked, resize, split, fingerprint, checks_itself = True, "none", "train", "", True
     info = dataset_for("nyud", "synth")
 
     def eligible(self, tasks):

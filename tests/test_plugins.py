@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
+import numpy as np
 import pytest
 
 import fmtlbench
@@ -151,6 +152,111 @@ def test_a_label_of_another_form_names_image_and_task(files):
     (files / "flat.py").write_text(DATASET.replace("np.float32)}", "np.int64)}"))
     with pytest.raises(FmtlbenchError, match=r"image [abcd]: depth: int64 \[32, 32\], expected float32 \[H, W\]"):
         run(files)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("40 * index", "gone * index", r"flat train, image [abcd]: sample failed: NameError"),
+        ("return {key:", "return {} and {key:", r"flat train, image [abcd]: sample gave no image, depth"),
+        ("(32, 32, 3), 40", "(32, 32), 40", r"image [abcd]: uint8 \[32, 32\], expected an image of uint8 \[H, W, 3\]"),
+        ('["a", "b", "c", "d"]', '["a", "a"]', r"list_images gave .*each once"),
+        ('["a", "b", "c", "d"]', "[]", r"list_images gave .*at least one"),
+        ('["a", "b", "c", "d"]', "1 / 0", r"list_images failed: ZeroDivisionError"),
+        ("1.0 + index, np.float32", "np.nan, np.float32", r"image [abcd]: depth: NaN or infinity"),
+    ],
+)
+def test_a_readers_mistake_is_one_line(files, old, new, message):
+    assert old in DATASET
+    (files / "flat.py").write_text(DATASET.replace(old, new))
+    with pytest.raises(FmtlbenchError, match=message):
+        run(files)
+
+
+def test_an_edited_reader_is_not_served_from_the_cache(files, monkeypatch):
+    monkeypatch.setenv("FMTLBENCH_CACHE", str(files / "cache"))
+    assert main(["data", "cache", str(files / "flat.py")]) == 0
+    first = run(files)
+    (files / "flat.py").write_text(DATASET.replace("1.0 + index", "5.0 + index"))
+    second = run(files)
+    assert second.folder != first.folder
+    trivial = [result.scores[0]["trivial"] for result in (first, second)]
+    assert trivial[0] == pytest.approx(trivial[1])  # the spread is the same, the level is not
+    assert second.scores[0]["value"] - first.scores[0]["value"] > 1
+
+
+def test_an_edited_task_is_rendered_anew(files, monkeypatch):
+    monkeypatch.setenv("FMTLBENCH_CACHE", str(files / "cache"))
+    (files / "rooms.yml").write_text(
+        "description: d\npaper: p\nversion: 1\nclients: [{dataset: nyud, tasks: [level.py]}]\n"
+    )
+    task = (
+        "import numpy as np\nfrom fmtlbench.kinds import Metres\nfrom fmtlbench.tasks import TASKS, TaskSpec\n"
+        'TASKS.add(TaskSpec("level", title="Level", kind=Metres(), loss="l1", metric="rmse", '
+        'from_scene=lambda scene: np.where(scene["object"] > 2, {}, 1.0).astype(np.float32)))\n'
+    )
+    trivial = []
+    for height in (2.0, 9.0):
+        (files / "level.py").write_text(task.format(height))
+        small = {"data.size.nyud": [32, 32], "data.train_samples.nyud": 4, "data.test_samples.nyud": 2}
+        options = {"rounds": 1, "device": "cpu", "energy": False, "out": files / "runs", "train.batch_size": 2}
+        result = fmtlbench.run("local", files / "rooms.yml", **options, **small)
+        trivial.append(result.scores[0]["trivial"])
+    assert trivial[1] == pytest.approx(8 * trivial[0], rel=1e-4)
+
+
+PARTITION = 'from fmtlbench.partitions import PARTITIONS\n\n\n@PARTITIONS.register("x")\nclass X: pass\n'
+TASK = (
+    "from fmtlbench.kinds import Metres\nfrom fmtlbench.tasks import TASKS, TaskSpec\n"
+    'TASKS.add(TaskSpec("x", "X", {kind}, "l1", "{metric}"))\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "message"),
+    [
+        ("metric", METRIC.format(limit=0, value=1.0).replace('("depth",)', '"depth"'), "has no tasks of type tuple"),
+        ("metric", METRIC.format(limit=0, value=1.0).replace("(Metric)", ""), "is not a subclass of .*Metric"),
+        ("partition", PARTITION, "is not a subclass of .*PartitionRule"),
+        ("task", TASK.format(kind=3, metric="rmse"), "kind is 3, expected a LabelKind"),
+        ("task", TASK.format(kind="Metres()", metric="rmze"), "did you mean 'rmse'"),
+    ],
+)
+def test_a_wrong_metric_partition_or_task_is_told_before_anything_runs(files, kind, text, message):
+    from fmtlbench.plugins import take_file
+
+    (files / "wrong.py").write_text(text)
+    with pytest.raises(UsageError, match=message):
+        take_file(kind, str(files / "wrong.py"), "", {})
+
+
+def test_evaluate_scores_the_listed_images_of_an_own_dataset(files, capsys):
+    (files / "p").mkdir()
+    for index, name in ((2, "c"), (1, "b")):
+        np.save(files / "p" / f"{name}.npy", np.full((32, 32), 1.0 + index, np.float32))
+    (files / "ids.txt").write_text("c\nb\n")
+    argv = [
+        "evaluate",
+        "--task",
+        "depth",
+        "--dataset",
+        str(files / "flat.py"),
+        "--pred",
+        str(files / "p"),
+        "--gt",
+        str(files),
+    ]
+    assert main([*argv, "--ids", str(files / "ids.txt"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["value"] == 0
+    (files / "ids.txt").write_text("c\nnobody\n")
+    assert main([*argv, "--ids", str(files / "ids.txt")]) == 1
+    assert "missing label: nobody" in capsys.readouterr().err
+
+
+def test_datasets_of_a_scenario_are_a_list(files):
+    (files / "flat.yml").write_text(SCENARIO.replace("[flat.py]", "flat.py"))
+    with pytest.raises(UsageError, match=r"flat\.yml:4: datasets: expected a list of files"):
+        resolve("local", str(files / "flat.yml"), overrides=QUICK)
 
 
 def test_no_module_of_a_file_stays_behind_under_another_name(files):

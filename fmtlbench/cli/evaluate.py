@@ -82,10 +82,11 @@ def main(args: argparse.Namespace) -> int:
     from ..predictions.scoring import pair_files
     from ..tasks import TASKS
 
-    task = TASKS.resolve(args.task, "--task")
     if args.output:
         check_folder(args.output)
-    info = _find_dataset(args)
+    info = _find_dataset(args)  # its file may bring the task
+    task = TASKS.resolve(args.task, "--task")
+    args.task = task.name
     classes = args.classes or (info.classes.get(args.task) if info else None)
     pairs = pair_files(args.pred, args.gt, task, info, classes, args.split, args.ids)
     _refuse(pairs.problems())
@@ -147,6 +148,8 @@ def _make_meter(args: argparse.Namespace, task: TaskSpec, info: DatasetInfo | No
         return metric.set_up(task, known, (1, 1), options)
     except MetricError as error:
         raise UsageError(str(error)) from None
+    except Exception as error:
+        raise UsageError(f"{task.metric} cannot be set up for {task.name}: {type(error).__name__}: {error}") from error
 
 
 def _archive_readers(info: DatasetInfo) -> list[type[ArchiveDataset]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..datasets import DatasetInfo, OfficialList
+from ..datasets import DATASETS, DatasetInfo, OfficialList, read_sample
 from ..errors import FmtlbenchError
 from ..seeds import stream
 from ..tasks import TASKS
@@ -79,8 +79,12 @@ class Rendered:
     def __init__(self, name: str, split: str, count: int, size: tuple[int, int]) -> None:
         from ..datasets.synth import generate
 
+        self.info, self.split = DATASETS[name], split
         self.ids = [f"{name} {split} {i}" for i in range(count)]
         self._render = lru_cache(maxsize=1)(lambda index: generate(name, split, index, size))
+
+    def image_id(self, index: int) -> str:
+        return self.ids[index]
 
     def sample(self, index: int, keys: Iterable[str]) -> dict[str, np.ndarray]:
         sample = self._render(index)
@@ -130,7 +134,7 @@ def _check_image(dataset: Any, info: DatasetInfo, index: int, result: SplitCheck
     shape = None
     for key in ("image", *info.tasks):
         try:
-            array = dataset.sample(index, (key,))[key]
+            array = read_sample(dataset, index, (key,))[key]
         except FmtlbenchError as error:
             path, problem = getattr(error, "path", dataset.ids[index]), getattr(error, "problem", str(error))
             result.bad.setdefault(str(path), problem)

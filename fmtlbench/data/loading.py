@@ -5,7 +5,7 @@ A batch depends only on its indices and seed, so any number of workers gives the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from ..amounts import USUAL, Amounts
+from ..datasets import read_sample
 from ..errors import FmtlbenchError, UsageError
 from ..seeds import stream
 from ..tasks import TASKS
@@ -69,9 +70,10 @@ class RealBatches(Dataset):
         return {key: torch.from_numpy(value) for key, value in batch.items()}
 
     def _transform(self, index: int) -> dict[str, np.ndarray]:
-        sample = self.dataset.sample(index, self.keys)
+        sample = read_sample(self.dataset, index, self.keys)
         try:
-            _check_form(sample)
+            if not self.dataset.checks_itself:
+                _check_labels(sample, self.dataset.info.classes)
             size, resize = self.dataset.size, self.dataset.resize
             if self.seed is None:
                 return test_transform(sample, size, resize)
@@ -80,10 +82,10 @@ class RealBatches(Dataset):
             raise type(error)(f"image {self.dataset.image_id(index)}: {error}") from None
 
 
-def _check_form(sample: dict[str, np.ndarray]) -> None:
-    """Refuse labels whose arrays are not of their kind's form; what they hold is the matter of `data check`."""
+def _check_labels(sample: dict[str, np.ndarray], classes: Mapping[str, int]) -> None:
+    """Refuse labels that are not of their kind's form or hold what it cannot."""
     for key, value in sample.items():
-        if key != "image" and (problem := TASKS[key].kind.wrong_form(value)):
+        if key != "image" and (problem := TASKS[key].kind.problem(value, None, classes.get(key))):
             raise UsageError(f"{key}: {problem}")
 
 

@@ -5,7 +5,7 @@ Nothing here imports torch, so that `fmtlbench list datasets` and the scenario c
 """
 
 from ._archive import ArchiveDataset, Files
-from ._dataset import Dataset, Provenance, Reader, SampleRangeError
+from ._dataset import Dataset, Provenance, Reader, SampleRangeError, read_sample
 from ._files import DamagedFileError, read_array
 from ._info import DatasetInfo, OfficialList
 from ._open import open_split
@@ -28,4 +28,5 @@ __all__ = [
     "identify_dataset_file",
     "open_split",
     "read_array",
+    "read_sample",
 ]

@@ -28,6 +28,7 @@ class ArchiveDataset(Dataset):
     `lists` gives the file of ids by split; `files` the place of every kind of file ("image" and mostly one per task).
     """
 
+    checks_itself = True
     lists: ClassVar[Mapping[str, str]]
     files: ClassVar[Mapping[str, Files]]
     # Kinds of files a task is read from, if not one of its own name.
@@ -84,6 +85,7 @@ class ArchiveDataset(Dataset):
         about = [self.version, self.archive, self.split, self.purpose, self.tasks, self.ids]
         about += [[kind, self._sizes(kind)] for kind in self._kinds]
         about.append([file_size(self.folder / name) for name in self._singles])
+        about += self.written_in()
         return digest(about)
 
     @cached_property
@@ -95,7 +97,12 @@ class ArchiveDataset(Dataset):
         """Return what the image or a label is made of. A label's includes the image, because their sizes must match."""
         kinds = dict.fromkeys(("image", *(() if key == "image" else self.needs.get(key, (key,)))))
         name = self.variant_name(key)
-        common = [self.version, name, *(file_size(self.folder / file) for file in self.extra_files.get(key, ()))]
+        common = [
+            self.version,
+            name,
+            *self.written_in(),
+            *(file_size(self.folder / file) for file in self.extra_files.get(key, ())),
+        ]
         return Provenance(name, common, [list(each) for each in zip(self.ids, *map(self._sizes, kinds))])
 
     def origin_of_list(self) -> str:

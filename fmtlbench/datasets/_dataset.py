@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from ..errors import FmtlbenchError, UsageError, unknown
+from ..errors import FmtlbenchError, UsageError, short_repr, unknown
+from ..user_code import identify_source
 
 if TYPE_CHECKING:
     from ._info import DatasetInfo, OfficialList
@@ -104,6 +105,7 @@ class Dataset:
     distributed: ClassVar[str] = ""
     other_layouts: ClassVar[tuple[type[Dataset], ...]] = ()
 
+    checks_itself: ClassVar[bool] = False  # whether `sample` refuses labels that cannot be; else others look at each
     twofold: ClassVar[tuple[str, ...]] = ()  # tasks whose labels differ by `purpose`
     stacked: ClassVar[bool] = False
     info: ClassVar[DatasetInfo]  # set when it is registered
@@ -135,7 +137,7 @@ class Dataset:
         self.purpose = purpose or ("training" if split == "train" else "scoring")
         self.cache_dir, self.progress = cache_dir, progress
         self.missing: list[Path] = []
-        self.ids = self._limited(self.list_images(), limit) if ids is None else list(ids)
+        self.ids = self._limited(self._list_checked(), limit) if ids is None else list(ids)
         if type(self).files_of is not Dataset.files_of:
             self._find_missing()
 
@@ -167,6 +169,10 @@ class Dataset:
     def eligible(self, tasks: tuple[str, ...]) -> np.ndarray | None:
         """Return the indices of the images a client with exactly these tasks may use; None means all."""
         return None
+
+    @classmethod
+    def check_folder(cls, folder: Path) -> None:
+        """Refuse a folder of labels that this dataset does not read from."""
 
     def prepare_workers(self) -> None:
         """Do once, before loading processes are forked, what each of them would otherwise repeat."""
@@ -213,7 +219,12 @@ class Dataset:
         """Return what the image or a label is made of: the version, the ids, and the sizes of their files."""
         name = self.variant_name(key)
         images = [[image, *map(file_size, self.files_of(index, key))] for index, image in enumerate(self.ids)]
-        return Provenance(name, [self.version, name], images)
+        return Provenance(name, [self.version, name, *self.written_in()], images)
+
+    def written_in(self) -> list[str]:
+        """Return what identifies the code of a reader that is not this package's: what it gives may change with it."""
+        source = identify_source(type(self))
+        return [] if source is None else [source]
 
     def variant_name(self, key: str) -> str:
         """Return the key, with the purpose appended if the label differs by purpose."""
@@ -245,6 +256,22 @@ class Dataset:
         """Return the file that lists the split's ids, or another name for the list, for error messages."""
         return f"{self.info.name} {self.split}"
 
+    def _list_checked(self) -> list[str]:
+        try:
+            ids = list(self.list_images())
+        except FmtlbenchError:
+            raise
+        except Exception as error:
+            raise FmtlbenchError(
+                f"{self.info.name} {self.split}: list_images failed: {type(error).__name__}: {error}"
+            ) from error
+        if not ids or not all(isinstance(image, str) and image for image in ids) or len(set(ids)) < len(ids):
+            raise FmtlbenchError(
+                f"{self.info.name} {self.split}: list_images gave {short_repr(ids)}, expected the ids of images: "
+                "texts, each once, at least one"
+            )
+        return ids
+
     def _find_missing(self) -> None:
         files = {path for index in range(len(self)) for key in self.keys for path in self.files_of(index, key)}
         self.missing = sorted(path for path in files if not path.is_file())
@@ -263,6 +290,27 @@ class Dataset:
                 f"{len(ids)} images"
             )
         return ids[:limit]
+
+
+def read_sample(dataset: Any, index: int, keys: Sequence[str]) -> Sample:
+    """Return a sample of an open dataset, with everything that was asked for; what goes wrong names the image.
+
+    Readers may be other people's code: an exception, a missing key or an image of another form is told in one line.
+    """
+    where = f"{dataset.info.name} {dataset.split}, image {dataset.image_id(index)}"
+    try:
+        sample = dataset.sample(index, keys)
+    except FmtlbenchError:
+        raise
+    except Exception as error:
+        raise FmtlbenchError(f"{where}: sample failed: {type(error).__name__}: {error}") from error
+    if not isinstance(sample, Mapping) or (missing := [key for key in keys if key not in sample]):
+        gave = f"no {', '.join(missing)}" if isinstance(sample, Mapping) else type(sample).__name__
+        raise FmtlbenchError(f"{where}: sample gave {gave}, expected arrays for {', '.join(keys)}")
+    image = sample.get("image")
+    if image is not None and (image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3):
+        raise FmtlbenchError(f"{where}: {image.dtype} {list(image.shape)}, expected an image of uint8 [H, W, 3]")
+    return dict(sample)
 
 
 def file_size(path: Path) -> int:

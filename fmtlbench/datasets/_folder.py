@@ -54,6 +54,7 @@ class Description:
 class FolderDataset(Dataset):
     """A split of a dataset in a described folder."""
 
+    checks_itself = True
     file: ClassVar[Path]  # the description
     lists: ClassVar[dict[str, str]]
 
@@ -67,6 +68,11 @@ class FolderDataset(Dataset):
             raise unknown("split", split, self.lists, self.info.name)
         self._asked = (split, arguments, {**options, "progress": None})
         super().__init__(folder, split, *arguments, **options)
+
+    @classmethod
+    def check_folder(cls, folder: Path) -> None:
+        if folder.resolve() != cls.file.parent.resolve():
+            raise UsageError(f"--gt {folder}: expected {cls.file.parent}, the folder that {cls.file.name} describes")
 
     def __reduce__(self) -> tuple:
         # The class was made at run time, so it cannot be pickled by name.

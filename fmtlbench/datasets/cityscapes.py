@@ -64,6 +64,7 @@ class Cityscapes(Dataset):
     archive = "cityscapes"
     marks = ("leftImg8bit/train", "gtFine/train")
     distributed = "the archives of www.cityscapes-dataset.com (free for research, after registration)"
+    checks_itself = True
     splits: ClassVar = {"train": "train", "test": "val"}
     folder: Path
 

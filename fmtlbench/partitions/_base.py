@@ -49,7 +49,12 @@ def deal(
     kind: str, dataset: Reader, clients: int, rng: np.random.Generator, least: int = 1, alpha: float | None = None
 ) -> list[np.ndarray]:
     """Return the sorted image numbers of every client by the rule `kind`; a rule that cheats is told so."""
-    parts = [np.sort(part) for part in PARTITIONS[kind]().deal(dataset, clients, rng, least, alpha)]
+    try:
+        parts = [np.sort(part) for part in PARTITIONS[kind]().deal(dataset, clients, rng, least, alpha)]
+    except FmtlbenchError:
+        raise
+    except Exception as error:
+        raise FmtlbenchError(f"partition {kind!r}: deal failed: {type(error).__name__}: {error}") from error
     dealt = np.sort(np.concatenate(parts)) if parts else np.array([], int)
     if len(parts) != clients or not np.array_equal(dealt, np.arange(len(dataset))):
         raise FmtlbenchError(

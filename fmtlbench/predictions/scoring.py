@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..datasets import ArchiveDataset, DamagedFileError, Dataset, DatasetInfo, read_array
+from ..datasets import ArchiveDataset, DamagedFileError, Dataset, DatasetInfo, read_array, read_sample
 from ..errors import UsageError
 from ..kinds import LabelError
 from ..tasks import IGNORE, TaskSpec
@@ -53,9 +53,7 @@ class ArchiveLabels:
         label = self.reader.sample(self.reader.ids.index(image), (self.task.name,))[self.task.name]
         if not label.size and shape is not None:
             label = np.zeros(shape, label.dtype)
-        if self.task.needs_foreground and not ((label != 0) & (label != IGNORE)).any():
-            return np.full_like(label, IGNORE)
-        return label
+        return _with_foreground(self.task, label)
 
 
 @dataclass(frozen=True)
@@ -71,8 +69,9 @@ class ReaderLabels:
         return files[0] if files else Path(image)
 
     def read(self, image: str, shape: tuple[int, ...] | None) -> np.ndarray:
-        """Return a label as the dataset gives it."""
-        return self.reader.sample(self.reader.ids.index(image), (self.task.name,))[self.task.name]
+        """Return a label as a run scores against it."""
+        label = read_sample(self.reader, self.reader.ids.index(image), (self.task.name,))[self.task.name]
+        return _with_foreground(self.task, label)
 
 
 @dataclass(frozen=True)
@@ -103,6 +102,13 @@ class Pairs:
     def read_target(self, image: str, shape: tuple[int, ...] | None) -> np.ndarray:
         """Return a label as the task's metric takes it; `shape` is the prediction's, for a file that tells none."""
         return self.task.kind.as_target(self.labels.read(image, shape))
+
+
+def _with_foreground(task: TaskSpec, label: np.ndarray) -> np.ndarray:
+    """Return a label as a run scores against it: without foreground nothing of it counts, for tasks that need some."""
+    if task.needs_foreground and not ((label != 0) & (label != IGNORE)).any():
+        return np.full_like(label, IGNORE)
+    return label
 
 
 def find_files(folder: Path, suffixes: tuple[str, ...]) -> dict[str, Path]:
@@ -143,9 +149,12 @@ def pair_files(
     wanted = None if listing is None else _read_list(listing)
     predictions = find_files(pred / task.name if (pred / task.name).is_dir() else pred, task.kind.suffixes)
     if info is not None and not readers:
-        names = _read_list(ids) if ids else None
-        opened = info.readers[0](gt, SPLITS.get(split, split), tasks=(task.name,), with_images=False, ids=names)
-        return Pairs(task, predictions, ReaderLabels(task, opened), set(opened.ids), opened.ids)
+        info.readers[0].check_folder(gt)
+        opened = info.readers[0](gt, SPLITS.get(split, split), tasks=(task.name,), with_images=False)
+        wanted = _read_list(ids) if ids else opened.ids
+        if not wanted:
+            raise UsageError(f"no labels to score in {ids or gt}")
+        return Pairs(task, predictions, ReaderLabels(task, opened), set(opened.ids), wanted)
     if reader is None:
         paths = find_files(gt, task.kind.suffixes)
         labels, labelled = LabelFiles(task, paths, classes), set(paths)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ..errors import UsageError, short_repr
 from ..kinds import LabelKind
 from ..registry import Registry
 
@@ -58,6 +59,14 @@ class TaskSpec:
     loss_options: dict[str, Any] = field(default_factory=dict)
     unit: str | None = None  # of the score, where it is not the metric's own
     metric_options: dict[str, Any] = field(default_factory=dict)  # beyond the metric's defaults and the dataset's
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.kind, LabelKind):
+            raise UsageError(
+                f"task {self.name!r}: kind is {short_repr(self.kind)}, expected a LabelKind such as Metres()"
+            )
+        if not isinstance(self.loss, str) and not callable(self.loss):
+            raise UsageError(f"task {self.name!r}: loss is {short_repr(self.loss)}, expected a name or a function")
 
     def decode(self, raw: Tensor) -> Tensor:
         """Turn raw outputs [B, C, H, W] into what the metrics take."""

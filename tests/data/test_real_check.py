@@ -9,6 +9,7 @@ import archives
 import numpy as np
 import pytest
 from archives import open_real
+from fake_data import FakeReader
 from PIL import Image
 
 from fmtlbench.cli import main
@@ -141,7 +142,7 @@ def test_embedded_data_can_be_checked_too(run):
 
 
 def test_labels_against_the_convention_are_found():
-    class Wrong:
+    class Wrong(FakeReader):
         ids, missing = ["a"], ()
 
         def sample(self, index, keys):

@@ -15,6 +15,7 @@ import numpy as np
 from ...cache_folder import cache_root
 from ...errors import UsageError, unknown
 from ...tasks import TASKS
+from ...user_code import identify_source
 from .._dataset import Dataset, SampleRangeError
 from .._info import DatasetInfo
 from . import cache
@@ -82,8 +83,14 @@ class SynthDataset(Dataset):
                 raise unknown("key", key, every, where=name)
         self.keys = tuple(key for key in every if key in (keys or usual))
         some = "" if self.keys == usual else f"-{'-'.join(self.keys)}"
+        # Labels of further tasks are made by their own code: another one has another folder.
+        code = {key: identify_source(TASKS[key].from_scene) for key in self.keys if key not in usual}
+        if made_by := {key: source for key, source in code.items() if source}:
+            some += f"-{hashlib.sha256(json.dumps(made_by, sort_keys=True).encode()).hexdigest()[:12]}"
         self._cache_dir, self._progress = cache_dir, progress
         self._about = {"version": VERSION, "name": name, "split": split, "length": self.length, "size": [*self.size]}
+        if made_by:
+            self._about["made_by"] = made_by
         self._layout = {key: _format(key, self.length, self.size) for key in self.keys}
         height, width = self.size
         self.folder = cache_root(cache_dir) / f"{name}-{split}-{height}x{width}-{self.length}-v{VERSION}{some}"

@@ -48,7 +48,10 @@ def generate(
 
 def _make_further_label(task: str, sample: dict[str, np.ndarray]) -> np.ndarray:
     """Compute the label of a task that the domain does not list from the full sample."""
-    label = TASKS[task].from_scene(sample)
+    try:
+        label = np.asarray(TASKS[task].from_scene(sample))
+    except Exception as error:
+        raise FmtlbenchError(f"task {task!r}: from_scene failed: {type(error).__name__}: {error}") from error
     if problem := TASKS[task].kind.problem(label, sample["image"].shape[:2], None):
         raise FmtlbenchError(f"task {task!r}: from_scene gave {problem}")
     return label

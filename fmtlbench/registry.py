@@ -54,8 +54,9 @@ class Registry(Mapping[str, T]):
 
     def _put(self, name: str, item: T, origin: tuple[str, str]) -> None:
         old = self._origins.get(name, origin)
-        of_users = all(module.startswith(USER_MODULE) for module, _ in (old, origin))
-        if old != origin and not of_users:  # the same one again is a reload, and users' files go by their paths
+        # The same one again is a reload. Two files of users may have one name: they go by their paths.
+        files = old[0] != origin[0] and all(module.startswith(USER_MODULE) for module, _ in (old, origin))
+        if old != origin and not files:
             was, new = (".".join(place) for place in (old, origin))
             raise UsageError(f"{self.kind} {name!r} is registered twice, by {was} and by {new}; rename one")
         self._items[name], self._origins[name] = item, origin

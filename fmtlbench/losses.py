@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .errors import unknown
+from .errors import FmtlbenchError, unknown
 from .tasks import IGNORE, TaskSpec
 
 
@@ -74,4 +74,8 @@ def task_loss(spec: TaskSpec, raw: Tensor, label: Tensor) -> Tensor:
     if isinstance(spec.loss, str) and spec.loss not in LOSSES:
         raise unknown("loss", spec.loss, LOSSES, f"task {spec.name!r}")
     loss = LOSSES[spec.loss] if isinstance(spec.loss, str) else spec.loss
-    return loss(raw.float(), label, **spec.loss_options)
+    value = loss(raw.float(), label, **spec.loss_options)
+    if not isinstance(value, Tensor) or value.dim():
+        gave = f"shape {list(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+        raise FmtlbenchError(f"task {spec.name!r}: its loss gave {gave}, expected a tensor of one number")
+    return value

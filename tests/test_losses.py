@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
+from fmtlbench.errors import FmtlbenchError
 from fmtlbench.losses import LOSSES, task_loss
 from fmtlbench.tasks import TASKS
 
@@ -25,6 +27,16 @@ NAMES = {
 def label_of(array):
     tensor = torch.from_numpy(array)
     return tensor[:, 0] if tensor.shape[1] == 1 else tensor
+
+
+def test_a_loss_that_is_no_number_is_told():
+    spec = replace(TASKS["depth"], loss=lambda raw, label: (raw[:, 0] - label).abs())
+    with pytest.raises(
+        FmtlbenchError, match=r"task 'depth': its loss gave shape \[1, 2, 2\], expected a tensor of one"
+    ):
+        task_loss(spec, torch.zeros(1, 1, 2, 2), torch.ones(1, 2, 2))
+    with pytest.raises(FmtlbenchError, match=r"no loss 'l2'; .*'l1'"):
+        task_loss(replace(TASKS["depth"], loss="l2"), torch.zeros(1, 1, 2, 2), torch.ones(1, 2, 2))
 
 
 def test_values_and_gradients_equal_the_public_code(reference):

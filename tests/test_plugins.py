@@ -230,6 +230,15 @@ def test_a_wrong_metric_partition_or_task_is_told_before_anything_runs(files, ki
         take_file(kind, str(files / "wrong.py"), "", {})
 
 
+@pytest.mark.parametrize(("old", "new"), [("return 1.0, {}", "return 1.0 / 0, {}"), ("return 1.0, {}", "return 1.0")])
+def test_a_metric_that_fails_is_one_line(files, old, new):
+    text = METRIC.format(limit=0, value=1.0)
+    assert old in text
+    (files / "share.py").write_text(text.replace(old, new))
+    with pytest.raises(FmtlbenchError, match=r"metric share failed on depth of client flat-depth-1: \w+Error"):
+        run(files, **{"evaluation.metrics.depth": str(files / "share.py")})
+
+
 def test_evaluate_scores_the_listed_images_of_an_own_dataset(files, capsys):
     (files / "p").mkdir()
     for index, name in ((2, "c"), (1, "b")):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import nn
@@ -10,9 +12,10 @@ from torch import nn
 from ..data.batches import test_batches
 from ..data.views import ClientData
 from ..datasets import DatasetInfo
+from ..errors import FmtlbenchError
 from ..exchange import Party
 from ..meters import make_meter
-from ..metrics import Metric
+from ..metrics import Metric, MetricError
 from ..runs.records import Score
 from ..tasks import TaskSpec
 
@@ -39,15 +42,30 @@ def evaluate(
                 outputs = raw[task].float()
                 scored = outputs if meter.takes_raw else specs[task].decode(outputs)
                 # Meters sum in double precision, which MPS does not have.
-                meter.update(*(t.cpu() if device.type == "mps" else t for t in (scored, batch[task])))
+                given = (t.cpu() if device.type == "mps" else t for t in (scored, batch[task]))
+                with _telling_of(meter, party, task):
+                    meter.update(*given)
         for task, meter in meters.items():
             records += score_records(party, split, task, meter)
     return records
 
 
+@contextmanager
+def _telling_of(meter: Metric, party: Party, task: str) -> Iterator[None]:
+    """Tell an exception of a metric in one line: metrics may be other people's code."""
+    try:
+        yield
+    except FmtlbenchError:
+        raise
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}"
+        raise MetricError(f"metric {meter.name} failed on {task} of client {party.id}: {said}") from error
+
+
 def score_records(party: Party, split: str, task: str, meter: Metric) -> list[Score]:
     """Return a meter's result as records: the primary value first, then its companions."""
-    result = meter.compute()
+    with _telling_of(meter, party, task):
+        result = meter.compute()
     records: list[Score] = [
         {
             "client": party.id,

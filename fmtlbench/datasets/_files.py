@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import FmtlbenchError
+from ..errors import FmtlbenchError, UsageError
+from ..kinds import LabelError, LabelKind
 from ..words import say_count
 
 Shape = tuple[int, int]  # height, width
@@ -153,6 +154,26 @@ def read_array(path: Path) -> np.ndarray:
         raise
     except Exception as error:  # decoders raise all sorts of things for damaged files
         raise DamagedFileError(path, f"cannot be read: {_describe_error(error)}") from None
+
+
+def read_label_file(kind: LabelKind, path: Path, classes: int | None) -> np.ndarray:
+    """Read a file with a label of a kind, as a dataset gives it; `classes`: how many the task has, if any."""
+    try:
+        return kind.read_label(read_array(path), classes, path.suffix.lower() == ".png")
+    except LabelError as error:
+        raise DamagedFileError(path, str(error)) from None
+
+
+def list_by_id(folder: Path, suffixes: tuple[str, ...]) -> dict[str, Path]:
+    """Return image id → file, of the files in a folder that have one of the suffixes; refuse two of one image."""
+    found: dict[str, Path] = {}
+    for path in sorted(folder.iterdir()):
+        if path.suffix.lower() not in suffixes or path.name.startswith("."):
+            continue
+        if path.stem in found:
+            raise UsageError(f"two files for image {path.stem}: {found[path.stem]} and {path}")
+        found[path.stem] = path
+    return found
 
 
 def read_numbers(path: Path) -> dict[str, int]:

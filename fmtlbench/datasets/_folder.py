@@ -17,14 +17,13 @@ from typing import Any, ClassVar
 
 from ..errors import UsageError, unknown
 from ..files import sha256_file
-from ..kinds import LabelError
 from ..names import check_name
 from ..schema import build
 from ..tasks import TASKS
 from ..user_code import UserCode, read_user_code
 from ..yamlfile import load_yaml
 from ._dataset import Dataset, Sample
-from ._files import DamagedFileError, fitting, image_shape, read_array, read_ids, read_image
+from ._files import fitting, image_shape, list_by_id, read_ids, read_image, read_label_file
 from ._info import DatasetInfo
 from ._registry import dataset_of_file, describe
 
@@ -96,11 +95,7 @@ class FolderDataset(Dataset):
         path = self.files_of(index, key)[0]
         if key == "image":
             return read_image(path)
-        try:
-            classes = self.info.classes.get(key)
-            label = TASKS[key].kind.read_label(read_array(path), classes, path.suffix.lower() == ".png")
-        except LabelError as error:
-            raise DamagedFileError(path, str(error)) from None
+        label = read_label_file(TASKS[key].kind, path, self.info.classes.get(key))
         return fitting(path, label, shape)
 
     @cached_property
@@ -112,13 +107,7 @@ class FolderDataset(Dataset):
         folder = self._folder(key)
         if not folder.is_dir():
             raise UsageError(f"{self.file}: no folder {folder.name}/ beside it, expected one for {key}")
-        found: dict[str, Path] = {}
-        for path in sorted(folder.iterdir()):
-            if path.suffix.lower() in self._suffixes(key):
-                if path.stem in found:
-                    raise UsageError(f"{folder}: two files for image {path.stem}: {found[path.stem].name}, {path.name}")
-                found[path.stem] = path
-        return found
+        return list_by_id(folder, self._suffixes(key))
 
     def _folder(self, key: str) -> Path:
         return self.file.parent / (IMAGES if key == "image" else key)

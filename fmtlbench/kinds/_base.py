@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -78,7 +77,7 @@ class LabelKind:
 
     def decode(self, raw: Tensor) -> Tensor:
         """Turn a network's raw outputs [B, outputs, H, W] into a prediction as metrics take it."""
-        raise self._not_written()
+        raise self._not_written("decode")
 
     def search_constant(self, meter: Metric, pixels: int) -> ConstantSearch | None:
         """Return how to find the constant prediction that is best under a metric; None: not known for this metric."""
@@ -86,11 +85,11 @@ class LabelKind:
 
     def write_prediction(self, folder: Path, name: str, value: np.ndarray, class_names: Sequence[str] | None) -> None:
         """Write a prediction as the file `name` in `folder`, in the form that `read_prediction` takes."""
-        raise self._not_written()
+        raise self._not_written("write_prediction")
 
     def read_prediction(self, array: np.ndarray) -> np.ndarray:
         """Return a file's array as a prediction without batch axis, [*channels, H, W]; LabelError tells why not."""
-        raise self._not_written()
+        raise self._not_written("read_prediction")
 
     def read_label(self, array: np.ndarray, classes: int | None = None, picture: bool = False) -> np.ndarray:
         """Return a file's array as a label of a dataset, [H, W, *channels]; LabelError tells why not.
@@ -100,11 +99,10 @@ class LabelKind:
             classes: how many the dataset has for this task, if any.
             picture: The file is a PNG, not a .npy array.
         """
-        raise self._not_written()
+        raise self._not_written("read_label")
 
-    def _not_written(self) -> FmtlbenchError:
-        caller = sys._getframe(1).f_code.co_name
-        return FmtlbenchError(f"the label kind {type(self).__name__} has no {caller}; add the method to the class")
+    def _not_written(self, method: str) -> FmtlbenchError:
+        return FmtlbenchError(f"the label kind {type(self).__name__} has no {method}; add the method to the class")
 
     def as_target(self, label: np.ndarray) -> np.ndarray:
         """Return a dataset's label as metrics take it, without batch axis."""
@@ -123,7 +121,7 @@ class LabelKind:
 
     def draw(self, axis: Any, value: np.ndarray, colours: Any) -> Any:
         """Draw a label, or a prediction as `as_label` gives it, on matplotlib axes; return the drawn image."""
-        raise self._not_written()
+        raise self._not_written("draw")
 
     def draw_key(self, figure: Any, drawn: Any, box: Any, colours: Any, names: Sequence[str] | None) -> None:
         """Draw what the colours mean below the `box` (left, bottom, width in parts of the figure) of a column."""

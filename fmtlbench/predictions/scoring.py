@@ -7,7 +7,16 @@ from pathlib import Path
 
 import numpy as np
 
-from ..datasets import ArchiveDataset, DamagedFileError, Dataset, DatasetInfo, read_array, read_sample
+from ..datasets import (
+    ArchiveDataset,
+    DamagedFileError,
+    Dataset,
+    DatasetInfo,
+    list_by_id,
+    read_array,
+    read_label_file,
+    read_sample,
+)
 from ..errors import UsageError
 from ..kinds import LabelError
 from ..tasks import IGNORE, TaskSpec
@@ -29,11 +38,7 @@ class LabelFiles:
 
     def read(self, image: str, shape: tuple[int, ...] | None) -> np.ndarray:
         """Return a label as a dataset gives it."""
-        path = self.paths[image]
-        try:
-            return self.task.kind.read_label(read_array(path), self.classes, path.suffix.lower() == ".png")
-        except LabelError as error:
-            raise DamagedFileError(path, str(error)) from None
+        return read_label_file(self.task.kind, self.paths[image], self.classes)
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,7 @@ class ArchiveLabels:
         label = self.reader.sample(self.reader.ids.index(image), (self.task.name,))[self.task.name]
         if not label.size and shape is not None:
             label = np.zeros(shape, label.dtype)
-        return _with_foreground(self.task, label)
+        return np.full_like(label, IGNORE) if self.task.ignores(label) else label
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ class ReaderLabels:
     def read(self, image: str, shape: tuple[int, ...] | None) -> np.ndarray:
         """Return a label as a run scores against it."""
         label = read_sample(self.reader, self.reader.ids.index(image), (self.task.name,))[self.task.name]
-        return _with_foreground(self.task, label)
+        return np.full_like(label, IGNORE) if self.task.ignores(label) else label
 
 
 @dataclass(frozen=True)
@@ -104,25 +109,6 @@ class Pairs:
         return self.task.kind.as_target(self.labels.read(image, shape))
 
 
-def _with_foreground(task: TaskSpec, label: np.ndarray) -> np.ndarray:
-    """Return a label as a run scores against it: without foreground nothing of it counts, for tasks that need some."""
-    if task.needs_foreground and not ((label != 0) & (label != IGNORE)).any():
-        return np.full_like(label, IGNORE)
-    return label
-
-
-def find_files(folder: Path, suffixes: tuple[str, ...]) -> dict[str, Path]:
-    """Return image id → file, of the files in a folder that have one of the suffixes."""
-    found: dict[str, Path] = {}
-    for path in sorted(folder.iterdir()):
-        if path.suffix.lower() not in suffixes or path.name.startswith("."):
-            continue
-        if path.stem in found:
-            raise UsageError(f"two files for image {path.stem}: {found[path.stem]} and {path}")
-        found[path.stem] = path
-    return found
-
-
 def pair_files(
     pred: Path, gt: Path, task: TaskSpec, info: DatasetInfo | None, classes: int | None, split: str, ids: Path | None
 ) -> Pairs:
@@ -147,7 +133,7 @@ def pair_files(
     reader = archive or _reader_of_folder(readers, gt, task.name)
     listing = ids or (gt / Path(archive.lists["test"]).with_name(f"{split}.txt") if archive else None)
     wanted = None if listing is None else _read_list(listing)
-    predictions = find_files(pred / task.name if (pred / task.name).is_dir() else pred, task.kind.suffixes)
+    predictions = list_by_id(pred / task.name if (pred / task.name).is_dir() else pred, task.kind.suffixes)
     if info is not None and not readers:
         info.readers[0].check_folder(gt)
         opened = info.readers[0](gt, SPLITS.get(split, split), tasks=(task.name,), with_images=False)
@@ -156,11 +142,11 @@ def pair_files(
             raise UsageError(f"no labels to score in {ids or gt}")
         return Pairs(task, predictions, ReaderLabels(task, opened), set(opened.ids), wanted)
     if reader is None:
-        paths = find_files(gt, task.kind.suffixes)
+        paths = list_by_id(gt, task.kind.suffixes)
         labels, labelled = LabelFiles(task, paths, classes), set(paths)
     else:
         suffix = reader.files[reader.needs.get(task.name, (task.name,))[0]].suffix
-        chosen = wanted if wanted is not None else sorted(find_files(gt, (suffix,)))
+        chosen = wanted if wanted is not None else sorted(list_by_id(gt, (suffix,)))
         opened = reader(gt, "test", tasks=(task.name,), ids=chosen, complete=False, with_images=False)
         gone = {path.stem for path in opened.missing}
         labels, labelled = ArchiveLabels(task, opened), {image for image in chosen if image not in gone}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError, short_repr
 from ..kinds import LabelKind
+from ..metrics import IGNORE
 from ..registry import Registry
 
 if TYPE_CHECKING:
@@ -67,6 +68,10 @@ class TaskSpec:
             )
         if not isinstance(self.loss, str) and not callable(self.loss):
             raise UsageError(f"task {self.name!r}: loss is {short_repr(self.loss)}, expected a name or a function")
+
+    def ignores(self, label: np.ndarray) -> bool:
+        """Tell whether nothing of a dataset's label counts: the task needs foreground, and there is none."""
+        return self.needs_foreground and not ((label != 0) & (label != IGNORE)).any()
 
     def decode(self, raw: Tensor) -> Tensor:
         """Turn raw outputs [B, C, H, W] into what the metrics take."""

@@ -110,7 +110,7 @@ def _finish(sample: Sample, image: np.ndarray, window: Window, scale: float) -> 
             kind.turn(label, window.turn)
         if window.columns.mirrored:
             kind.mirror(label)
-        if task.needs_foreground and not ((label != 0) & (label != IGNORE)).any():
+        if task.ignores(label):
             label[:] = IGNORE
         result[key] = label
     return result

@@ -70,14 +70,13 @@ def check_together(config: RunConfig, origins: Mapping[str, str]) -> None:
             "the warm-up is counted in rounds or in local epochs (train.warmup_epochs), not in both; --set "
             "train.warmup_rounds=null or train.warmup_epochs=0 too",
         )
-    used = {spec.dataset for spec in config.scenario.everybody()}
+    used, rendered = config.scenario.domains, config.rendered
     known = domains(tuple((config.data.files or {}).values()))
     needed = {"train.local_epochs": config.train.local_epochs, "data.size": config.data.size}
     if "rotate" in config.train.augment:
         needed["train.rotate_degrees"] = config.train.rotate_degrees
     if isinstance(config.train.warmup_epochs, dict):
         needed["train.warmup_epochs"] = config.train.warmup_epochs
-    rendered = {domain for domain in used if config.data.dataset(domain).source == "synth"}
     if rendered:
         for name in sorted(set(config.train.augment) - {"flip"}):
             raise complain("train.augment", f"{name!r} is for real images; the embedded data take flip only")
@@ -88,10 +87,8 @@ def check_together(config: RunConfig, origins: Mapping[str, str]) -> None:
         # Zero padding and zero biases leave LayerNorm nothing to scale; each one multiplies the gradient by 300.
         raise complain("model.init", "lecun lets a Swin overflow where real images are padded; --set model.init=torch")
     counts = {"data.train_samples": config.data.train_samples, "data.test_samples": config.data.test_samples}
-    for key, mapping, wanted in [
-        *((k, m, used) for k, m in needed.items()),
-        *((k, m, rendered) for k, m in counts.items()),
-    ]:
+    for key, mapping in (needed | counts).items():
+        wanted = rendered if key in counts else used
         for domain in sorted(set(mapping or {}) - set(known)):
             raise complain(f"{key}.{domain}", f"no dataset {domain!r}; {nearest(domain, known)}")
         for domain in sorted(wanted - set(mapping or {})):

@@ -249,8 +249,12 @@ class RunConfig:
     @property
     def reads_files(self) -> bool:
         """Whether some client's data are read from files, not rendered."""
-        domains = {spec.dataset for spec in self.scenario.everybody()}
-        return any(self.data.dataset(domain).source != "synth" for domain in domains)
+        return bool(self.scenario.domains - self.rendered)
+
+    @property
+    def rendered(self) -> set[str]:
+        """The domains whose images are rendered, not read."""
+        return {domain for domain in self.scenario.domains if self.data.dataset(domain).source == "synth"}
 
     @property
     def heads_travel(self) -> bool:

@@ -226,8 +226,7 @@ def _check(tree: Mapping[str, Any], origins: Mapping[str, str]) -> RunConfig:
     config = build(RunConfig, tree, origins).with_exchange()
     config = dataclasses.replace(config, model=resolved(config.model))
     check_scenario(config.scenario, origins, "scenario", tuple((config.data.files or {}).values()))
-    domains = {spec.dataset for spec in config.scenario.everybody()}
-    if all(config.data.dataset(domain).source == "real" for domain in domains):  # also if the preset says otherwise
+    if not config.rendered:  # also if the preset says otherwise
         config = dataclasses.replace(config, data=dataclasses.replace(config.data, source="real"))
     check_together(config, origins)
     options = check_metric_options(config, origins)

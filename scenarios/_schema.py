@@ -97,6 +97,11 @@ class Scenario:
                 specs.append(ClientSpec(place, name, group.dataset, tasks, *(getattr(group, key) for key in OF_CLIENT)))
         return tuple(specs)
 
+    @property
+    def domains(self) -> set[str]:
+        """The datasets of all clients, as the scenario calls them."""
+        return {group.dataset for group in self.clients}
+
     def members(self) -> dict[float | None, dict[str, Any]]:
         """Return the override for each value of a probe's family, by value; {None: {}} if there is no family."""
         if self.probe is None or not self.probe.family:

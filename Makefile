@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
 
-.PHONY: demo test cluster matrix weights lint types setup clean
+.PHONY: demo test cluster readme matrix weights lint types setup clean
 
 demo: $(READY)
 	$(BIN)/fmtlbench run --algo fedhca2 --scenario st_mt_1 --format table
@@ -16,6 +16,10 @@ test: $(READY)
 # Runs on a Ray cluster of two nodes on this machine: equality with serial ones, lost processes and nodes, resuming.
 cluster: $(READY)
 	OMP_NUM_THREADS=1 timeout 900 $(BIN)/python -m pytest -m cluster tests/cluster
+
+# The README's commands, as they are written, with a nano preset of seconds.
+readme: $(READY)
+	OMP_NUM_THREADS=1 timeout 900 $(BIN)/python -m pytest -m readme tests/readme
 
 # Every scenario with every method, and every network with every method: about an hour on two cores.
 matrix: $(READY)

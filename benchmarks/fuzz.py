@@ -2,7 +2,8 @@
 
 Run: python benchmarks/fuzz.py --cases 2000     The generators are those of tests/fuzz; a seed gives the same cases.
 Each case is tried in a process of its own with a limit on its memory, so that one cannot spoil the next. The exit code
-is 1 if any ended as it must not. PYTHONPATH chooses another copy of the package.
+is 1 if any ended as it must not. The Python that runs it decides which copy of the package is tried; with --kinds, a
+kind has the same cases as without.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1] / "tests"
 sys.path[:0] = [str(TESTS), str(TESTS / "fuzz")]
-HOOK_SHARE = 8  # one case in so many asks a method's hooks
+# How many cases of a kind are tried for one of a kind that is not named here.
+SHARES = {"override": 3, "report": 6, "evaluate": 6, "resume": 2, "hook": 2}
+SHARES |= {"preset": 2, "run file": 2, "range": 2, "runs": 3}
 MEMORY = 3 * 2**30  # bytes that a case may take beyond what the process has
-WAIT = 120  # seconds on the clock until a case is ended from outside
+WAIT = 300  # seconds on the clock until a case is ended from outside
 
 
 def try_in_child(attempt: Callable[[], tuple[str, str]]) -> tuple[str, str]:
@@ -52,30 +55,55 @@ def try_in_child(attempt: Callable[[], tuple[str, str]]) -> tuple[str, str]:
     return tuple(json.loads(content)) if content else ("traceback", f"the process ended with status {status}")
 
 
-def warm_up(folder: Path, run_command: Callable) -> None:
+def warm_up(folder: Path) -> None:
     """Import here what the commands import, so that no child has to do so again."""
-    from cases import Case
+    from cases import Case, run_command
+    from damaged_runs import PLOTS, trained_runs, written_runs
+    from evaluate_inputs import IDS, TASKS
+    from robots import good_array, npy
 
+    labels = {f"gt-{task}/{i}.npy": npy(good_array(task, 0)) for task in TASKS for i in IDS}
+    evaluate = "evaluate --dataset plain --classes 5 --task {0} --pred gt-{0} --gt gt-{0}"
+    run = next((trained_runs() / "runs/duo/local").iterdir())
     for words in (
         "bench --algos local --scenarios st_mt_1 --dry-run --format json",
         "show scenario st_mt_1 -o figure",
         "published matfl_table1 -o table.csv",
         "import-config nothing.yml",
-        "predict nothing",
+        f"predict {run} --limit 1 -o predictions",
+        "show preset nano",
+        "show config --algo local --scenario st_mt_1",
+        f"runs show {run}",
+        f"export-weights {run} -o card",
+        f"score-external predictions --name mine --like {run}",
+        "leaderboard runs --format html -o site",
+        "stats runs -o figures",
+        "stability runs",
+        "cost runs",
+        *(f"plot {kind} runs -o figure.png" for kind in PLOTS),
+        *(evaluate.format(task) for task in TASKS),
     ):
-        (folder / "warm").mkdir(exist_ok=True)
-        run_command(Case("warm", tuple(words.split())), folder / "warm")
+        with tempfile.TemporaryDirectory(dir=folder) as made:
+            run_command(Case("warm", tuple(words.split()), labels, str(written_runs())), Path(made))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", type=int, default=2000, help="default: 2000")
     parser.add_argument("--seed", type=int, default=0, help="default: 0")
+    parser.add_argument("--kinds", metavar="NAME,…", help="only these; default: all")
     parser.add_argument("--show", type=int, default=5, help="mistakes to print of each kind and outcome; default: 5")
+    parser.add_argument(
+        "--limit",
+        type=float,
+        default=40,
+        help="seconds of work, or six times as many on the clock, that a case may take",
+    )
     args = parser.parse_args()
 
     import torch
-    from cases import COMMANDS, FINE, OUTCOMES, run_command
+    from cases import FINE, OUTCOMES, run_command
+    from commands import COMMANDS
     from faulty import Patient, hook_cases
     from hypothesis import HealthCheck, Phase, given, seed, settings
 
@@ -89,7 +117,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as made:
         os.environ["FMTLBENCH_CACHE"] = f"{made}/cache"
         patient = Patient(Path(made))
-        warm_up(Path(made), run_command)
+        warm_up(Path(made))
 
         def book(kind: str, case: object, attempt: Callable[[], tuple[str, str]]) -> None:
             outcome, said = try_in_child(attempt)
@@ -100,19 +128,25 @@ def main() -> int:
 
         def command(case) -> None:
             with tempfile.TemporaryDirectory() as folder:
-                book(case.kind, case, lambda: run_command(case, Path(folder)))
+                book(case.kind, case, lambda: run_command(case, Path(folder), args.limit))
 
-        hooks = args.cases // HOOK_SHARE
-        each, rest = divmod(args.cases - hooks, len(COMMANDS))
-        plans = [(cases, command, each + (i < rest)) for i, cases in enumerate(COMMANDS.values())]
-        plans.append((hook_cases(), lambda case: book("hook", case, lambda: patient.try_case(case)), hooks))
+        def hook(case) -> None:
+            book("hook", case, lambda: patient.try_case(case, args.limit))
+
+        kinds = {**{kind: (cases, command) for kind, cases in COMMANDS.items()}, "hook": (hook_cases(), hook)}
+        chosen = [kind for kind in kinds if args.kinds is None or kind in args.kinds.split(",")]
+        shares = {kind: SHARES.get(kind, 1) for kind in kinds}  # a kind has as many cases with others as without
+        plans = [(*kinds[kind], args.cases * shares[kind] // sum(shares.values()) + 1) for kind in chosen]
         for cases, attempt, number in plans:
-            tried = 0
+            tried, seen = 0, set()
             while tried < number:  # a strategy may run out of what is new to it
                 before = tried
 
                 def one(case) -> None:
                     nonlocal tried
+                    if repr(case) in seen:  # noqa: B023  # strategies repeat themselves
+                        return
+                    seen.add(repr(case))  # noqa: B023
                     tried += 1
                     attempt(case)  # noqa: B023  # called before the next turn of the loop
 
@@ -127,7 +161,11 @@ def main() -> int:
                 seed(args.seed + tried)(checked)()
                 if tried == before:
                     break
-            print(f"{tried} cases tried, {sum(shown.values())} in all", file=sys.stderr, flush=True)
+            print(
+                f"{sum(shown.values())} cases tried: {dict(+sum(counts.values(), Counter()))}",
+                file=sys.stderr,
+                flush=True,
+            )
     print(f"fmtlbench of {Path(fmtlbench.__file__).parent}")
     print("\t".join(("kind", *OUTCOMES)))
     total: Counter = Counter()

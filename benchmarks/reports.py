@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from time import perf_counter
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "reports"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from made_runs import ST_MT_1, summary, write_run
 
 from fmtlbench.algorithms import ALGORITHMS

@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .errors import FmtlbenchError, UsageError
 
 if TYPE_CHECKING:
-    from .api import run
+    from .api import load, run
+    from .reports.leaderboard import leaderboard
     from .runs.result import RunResult
 
 __version__ = version("fmtlbench")
-__all__ = ["FmtlbenchError", "RunResult", "UsageError", "__version__", "run"]
+__all__ = ["FmtlbenchError", "RunResult", "UsageError", "__version__", "leaderboard", "load", "run"]
 
 
-def __getattr__(name: str):
-    # `fmtlbench.run` pulls in the configuration machinery; a plain import does not
-    if name == "run":
-        from .api import run
+def __getattr__(name: str) -> Any:
+    # Imported when asked for: a plain `import fmtlbench` pulls in neither configuration nor pandas.
+    if name in ("load", "run"):
+        from . import api
 
-        return run
+        return getattr(api, name)
+    if name == "leaderboard":
+        from .reports.leaderboard import leaderboard
+
+        return leaderboard
     if name == "RunResult":
         from .runs.result import RunResult
 
         return RunResult
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -1,4 +1,4 @@
-"""`fmtlbench.run`: what the command line does, from Python."""
+"""`fmtlbench.run` and `fmtlbench.load`: what the command line does, from Python."""
 
 from __future__ import annotations
 
@@ -11,21 +11,28 @@ from .cost.energy import EnergyChoice, choose_energy
 from .errors import FmtlbenchError, UsageError
 from .files import check_folder
 from .listeners import Listener, Listeners, find_listeners
-from .request import RunRequest
+from .listeners.notebook import Notebook, in_notebook
+from .request import RunRequest, split_keywords
+from .run_file import ask_for_run
+from .runs.find import find_run
+from .runs.folder import RunFolder
+from .runs.kept import choose_keep, is_being_changed
 from .runs.result import RunResult
 
 if TYPE_CHECKING:
     import torch
 
     from .engine.executor import Executor
+    from .engine.loaded_run import LoadedRun
 
 
 def run(
-    algo: str | Path,
-    scenario: str | Path,
+    algo: str | Path | None = None,
+    scenario: str | Path | None = None,
     *,
+    config: str | Path | None = None,
     progress: Listener | None = None,
-    executor: str | Executor = "serial",
+    executor: str | Executor | None = None,
     **asked: Any,
 ) -> RunResult:
     """Train `algo` on `scenario` and return the result; a finished run is returned without repeating it.
@@ -33,19 +40,54 @@ def run(
     Args:
         algo: A name of `fmtlbench list algorithms`, or the path of a .py file with one registered method.
         scenario: A name of `fmtlbench list scenarios`, or the path of a .yml file.
-        progress: Told what happens; by default nobody is.
-        executor: Who holds the clients: "serial", "ray", or an object of one's own (`fmtlbench.engine.executor`).
-        **asked: `preset`, `seed`, `rounds`, `device`, `data_root`, `out`, `fresh`, `save_predictions`, `energy`,
-            `country`, `region`, `log` and `ray_address`, as `fmtlbench.request.RunRequest` explains them. Any other is
-            a config value by dotted name, for example `**{"train.lr": 1e-3, "algo.c": 0.2}`.
+        config: A YAML file that asks for the run, or the config.yaml of an earlier one (docs/guide.md); what is given
+            beside it takes the place of its values.
+        progress: Told what happens. By default nobody is, but in a notebook a bar below the cell shows the rounds;
+            `fmtlbench.listeners.Listener()` is told and says nothing.
+        executor: Who holds the clients: "serial" (the default), "ray", or an object of one's own
+            (`fmtlbench.engine.executor`).
+        **asked: `preset`, `seed`, `rounds`, `device`, `data_root`, `out`, `fresh`, `reuse`, `save_predictions`, `keep`,
+            `energy`, `country`, `region`, `log` and `ray_address`, as `fmtlbench.request.RunRequest` explains them. Any
+            other is a config value by dotted name, for example `**{"train.lr": 1e-3, "algo.c": 0.2}`.
 
     Raises:
         UsageError: The request makes no sense; nothing was touched.
         FmtlbenchError: The run failed; what it had finished is kept, and the same call goes on from there.
     """
-    if isinstance(executor, str):
-        return launch(RunRequest.of(algo, scenario, executor=executor, **asked), progress)
-    return launch(RunRequest.of(algo, scenario, **asked), progress, executor)
+    if progress is None and in_notebook():
+        progress = Notebook()
+    fields, overrides = split_keywords(asked)
+    named = {"algo": algo, "scenario": scenario, "executor": executor if isinstance(executor, str) else None}
+    fields |= {name: value for name, value in named.items() if value is not None}
+    return launch(ask_for_run(config, fields, overrides), progress, None if isinstance(executor, str) else executor)
+
+
+def load(
+    run: str | Path,
+    *,
+    device: str = "cpu",
+    data_root: str | Path | None = None,
+    progress: Listener | None = None,
+) -> LoadedRun:
+    """Load a stored run: its config, its scores and its networks.
+
+    Args:
+        run: Its folder, or a part of its name that no other run below ./runs has.
+        device: Where the networks work: "auto", "cpu", "cuda", "cuda:1" or "mps".
+        data_root: Where the real datasets lie. Data are needed only for an unfinished run, or for a checkpoint of a
+            method that fine-tunes networks before they are scored.
+        progress: Told what happens, for example that weights were rounded; by default nobody is.
+
+    Raises:
+        FmtlbenchError: There is no such run, or it keeps no networks.
+    """
+    check_device(device)
+    folder = find_run(str(run))
+
+    from .engine.loaded_run import LoadedRun
+
+    root = None if data_root is None else Path(data_root)
+    return LoadedRun(folder, root, pick_device(device), Listeners([] if progress is None else [progress]))
 
 
 def launch(request: RunRequest, progress: Listener | None = None, executor: Executor | None = None) -> RunResult:
@@ -56,24 +98,32 @@ def launch(request: RunRequest, progress: Listener | None = None, executor: Exec
     check_device(request.device)
     check_folder(request.out, "--out")
     energy = choose_energy(request.energy, request.country, request.region)
+    keep = choose_keep(request.keep)
     asked = find_listeners(request.log)  # before the method: the registry knows the helpers of the last file only
     config = request.config()
     kind, device = pick_devices(request)
 
-    from .engine.run import execute
+    from .engine.change_kept import change_kept
+    from .engine.run import Circumstances, execute
 
     config = dataclasses.replace(config, device=kind)
     root = Path(request.data_root) if request.data_root else None
+    out, command = Path(request.out), request.command()
+    how = Circumstances(out, device, energy, root, request.fresh, request.reuse, keep, command)
     listeners = Listeners([] if progress is None else [progress])
     for listener in asked:
         listeners.add(listener)
     executor = executor or make_executor(request, energy)
     try:
-        result = execute(config, device, Path(request.out), root, request.fresh, listeners, energy, executor)
+        result = execute(config, how, listeners, executor)
         if request.save_predictions:
             from .engine.predict import predict_run
 
             predict_run(result.folder, root, device, listeners)
+        # After the predictions, which the checkpoint gives exactly. What a finished run keeps is left alone, unless the
+        # process that made it was stopped here.
+        if not result.reused or is_being_changed(RunFolder(result.folder)):
+            change_kept(result.folder, keep, root, device, listeners)
         if not result.reused:
             listeners.bill(result.cost())
     finally:

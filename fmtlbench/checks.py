@@ -14,7 +14,7 @@ from .hooks import Hooks, ScheduleRefused
 from .memory import check_config_memory
 from .meters import fits_task
 from .metrics import METRICS
-from .models.catalog import STRIDES, misfit
+from .models.catalog import STRIDES, TIMM, misfit
 from .networks import network_of
 from .scenarios import check_images
 from .schema import locate
@@ -82,7 +82,7 @@ def check_together(config: RunConfig, origins: Mapping[str, str]) -> None:
             raise complain("train.augment", f"{name!r} is for real images; the embedded data take flip only")
         if config.data.resize != "none" and rendered == used:
             raise complain("data.resize", f"{config.data.resize} is for real images; the embedded ones have data.size")
-    swin = config.model.backbone.startswith("swin")
+    swin = config.model.backbone.removeprefix(TIMM).startswith("swin")
     if rendered != used and config.model.init == "lecun" and swin and not config.model.pretrained:
         # Zero padding and zero biases leave LayerNorm nothing to scale; each one multiplies the gradient by 300.
         raise complain("model.init", "lecun lets a Swin overflow where real images are padded; --set model.init=torch")

@@ -66,6 +66,9 @@ class DataConfig:
     train_samples: dict[str, int] | None = limits(None, low=1)
     test_samples: dict[str, int] | None = limits(None, low=1)
     personal_fraction: float = limits(0.1, above=0, high=0.5, doc="held out of each client's data for `personal`")
+    # Held out of what is left of each client's training images and scored instead of every test split, which then stays
+    # unseen: for choosing options (bench --tune).
+    validation: float = limits(0.0, low=0, high=0.5, doc="share of training images, scored in place of the test images")
     workers: int = limits(0, low=0, high=256, doc="loading processes for real images; moves no number")
     # How real images are brought to their size, in evaluation too. none: padded and cropped at their own resolution.
     # fixed: stretched, as in the MaT-FL code.
@@ -96,7 +99,7 @@ class ModelConfig:
     """The network every client builds for its own tasks."""
 
     architecture: str = limits(doc="a name of `fmtlbench list architectures`, or the path of a .py file with one")
-    backbone: str
+    backbone: str = limits(doc="a name of `fmtlbench list backbones`, or timm/ and the name of a network of timm")
     pretrained: bool
     drop_path: float = limits(0.0, low=0, high=0.9)
     # torch: every layer's own default, as in the public code. lecun: weights of variance 1/fan-in, which keeps the
@@ -176,6 +179,15 @@ class EvaluationConfig:
     )
 
 
+@dataclass(frozen=True)
+class PresetFile:
+    """A preset that a user gave as a file. All is empty for an installed one, whose name says it all."""
+
+    sha256: str | None = None  # of what it says, with what it extends
+    path: str | None = None  # where it lay, which decides no number
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)  # those that it gives the run's method
+
+
 def _move_old_values(tree: Any, origins: Mapping[str, str]) -> tuple[Any, dict[str, str]]:
     """Return tree and origins with the values of older versions moved to their present places.
 
@@ -215,6 +227,8 @@ class RunConfig:
     # "metric robustness" → sha256, and → path, of the files whose registrations the config names (plugins.py).
     plugins: dict[str, str] = dataclasses.field(default_factory=dict)
     plugin_files: dict[str, str] = dataclasses.field(default_factory=dict)
+    departures: dict[str, Any] | None = None  # path → value, where it is not the preset's; None: not recorded
+    preset_file: PresetFile = dataclasses.field(default_factory=PresetFile)
 
     @classmethod
     def from_tree(cls, tree: Any, origins: Mapping[str, str]) -> RunConfig:
@@ -261,6 +275,11 @@ class RunConfig:
         """Whole models are exchanged and all clients have the same heads."""
         alike = {(spec.dataset, frozenset(spec.tasks)) for spec in self.scenario.parties()}
         return self.federation.exchange == "models" and len(alike) == 1
+
+    @property
+    def preset_options(self) -> dict[str, Any] | None:
+        """The options that a user's preset file gave the method; None: the preset is an installed one."""
+        return None if self.preset_file.sha256 is None else self.preset_file.options
 
     def folder(self) -> Path:
         """Return the run's folder, relative to the output folder."""

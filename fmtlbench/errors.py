@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import traceback
 from collections.abc import Callable, Iterable
 
 
 class FmtlbenchError(Exception):
     """A run that could not be done: exit code 1."""
+
+    advice = ""  # what the command line adds to the message: what can be done about it
 
 
 class UsageError(FmtlbenchError):
@@ -42,13 +45,28 @@ def short_repr(value: object) -> str:
     return shorten(value, repr)
 
 
-def nearest(given: str, known: Iterable[str]) -> str:
-    """Return the end of an error message: the closest valid names, or all of them if none is close."""
+def first_line(error: Exception) -> str:
+    """Return the first line of a foreign exception's message, for a message of ours; its type if it has none."""
+    return next(iter(str(error).strip().splitlines()), "") or type(error).__name__
+
+
+def describe_error(error: BaseException) -> str:
+    """Describe an exception of other people's code in one line, with the place where it was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    frames = [frame for frame in frames if "_sitebuiltins" not in frame.filename]  # where Python has its `exit`
+    place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+    if isinstance(error, SystemExit):
+        return f"sys.exit({one_line(error)}) is not for a hook{place}"
+    return f"{type(error).__name__}: {one_line(error) or 'no reason given'}{place}"
+
+
+def nearest(given: str, known: Iterable[str], otherwise: str | None = None) -> str:
+    """Return the end of an error message: the closest valid names; if none is close, `otherwise` or all of them."""
     known = sorted(known)
     close = difflib.get_close_matches(given, known, n=3, cutoff=0.5)
     if close:
         return "did you mean " + " or ".join(repr(c) for c in close) + "?"
-    return "valid: " + (", ".join(known) or "none")
+    return otherwise or "valid: " + (", ".join(known) or "none")
 
 
 def unknown(kind: str, given: str, known: Iterable[str], where: str = "") -> UnknownNameError:

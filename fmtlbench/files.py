@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import glob
 import hashlib
 import json
 import os
@@ -111,7 +112,10 @@ def write_output(path: str | Path, write: Callable[[Path], None], flag: str = "-
             return
         if make_folder:
             _follow_link(path).parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, write)
+        if is_stream(path):  # the bytes are sent to it when the temporary file is complete
+            _write_through(write, lambda source: _append_to(path, source))
+        else:
+            replace_file(path, write)
     except BrokenPipeError:  # the reader has stopped, which is no error
         raise
     except OSError as error:
@@ -130,13 +134,12 @@ def write_output_text(path: str | Path, text: str, flag: str = "-o", make_folder
 def replace_file(path: str | Path, write: Callable[[Path], None]) -> None:
     """Let `write` fill a temporary file in the same folder, which then replaces `path` in one step.
 
-    A stream cannot be replaced: the bytes of the temporary file are sent to it when that is complete.
+    A stream is refused: nobody reads the other end of one that lies where a file of ours belongs.
     """
     path = Path(path)
     kind = _kind_of_file(path)
     if kind == "stream":
-        _write_through(write, lambda source: _append_to(path, source))
-        return
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
     if kind not in ("file", "new"):
         raise OSError(errno.EISDIR if kind == "a folder" else errno.EINVAL, f"{kind}, expected a file", str(path))
     target = _follow_link(path)
@@ -184,6 +187,39 @@ def replace_folder(
         shutil.rmtree(new, ignore_errors=True)
 
 
+BYSTANDERS = {".DS_Store", "Thumbs.db"}  # file managers leave them behind
+
+
+def list_files(folder: Path) -> set[str]:
+    """List the files below a folder, and the folders in it that are empty, by their paths from it."""
+    found = set()
+    for here, folders, names in os.walk(folder):
+        inside = Path(here).relative_to(folder)
+        found |= {(inside / name).as_posix() for name in names}
+        if not names and not folders and Path(here) != folder:
+            found.add(inside.as_posix())
+    return found
+
+
+def refuse_strangers(folder: Path, is_ours: Callable[[str], bool], what: str, flag: str = "-o") -> None:
+    """Refuse to replace a folder with files in it that we did not write, because they would be gone.
+
+    Args:
+        folder: The folder.
+        is_ours: Whether a file, by its path from the folder, is one that we wrote.
+        what: What is there of ours: "the site".
+        flag: How the folder was given.
+    """
+    there = sorted(list_files(folder))
+    strangers = [name for name in there if Path(name).name not in BYSTANDERS and not is_ours(name)]
+    if strangers:
+        more = f" and {len(strangers) - 3} more" if len(strangers) > 3 else ""
+        raise UsageError(
+            f"{flag} {folder}: replacing {what} would remove {', '.join(strangers[:3])}{more}, which it did not write; "
+            "move them, or give another folder"
+        )
+
+
 def _swap_folders(new: Path, folder: Path, keeps: Callable[[Path], bool] | None) -> bool:
     """Rename the old folder away and the new one to its name; undo the first if the second fails."""
     old = new.with_suffix(".old")
@@ -215,6 +251,18 @@ def _recover(folder: Path, age: float) -> None:
     for path in left:
         shutil.rmtree(path, ignore_errors=True)
     remove_stale(folder.parent, f".{folder.name}.*.tmp", age)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder, if it is there: a kill at any moment leaves the whole of it, or nothing under its name."""
+    for left in folder.parent.glob(f".{glob.escape(folder.name)}.*.removed"):
+        shutil.rmtree(left, ignore_errors=True)
+    if folder.is_symlink():
+        folder.unlink()
+    elif folder.exists():
+        gone = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.removed")
+        folder.rename(gone)
+        shutil.rmtree(gone)
 
 
 def remove_stale(folder: Path, pattern: str, age: float = STALE_AFTER) -> None:
@@ -296,6 +344,18 @@ def write_text(path: Path, text: str) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, sort_keys=False, allow_nan=False) + "\n")
+
+
+def check_regular(path: Path) -> None:
+    """Refuse a pipe or a device, where reading might never end, by an OSError."""
+    if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():  # of a folder the system says what it is
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+
+
+def read_whole(path: Path) -> bytes:
+    """Return the content of a file; an OSError for a pipe or a device."""
+    check_regular(path)
+    return path.read_bytes()
 
 
 def sha256_file(path: Path) -> str:

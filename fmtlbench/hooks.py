@@ -8,12 +8,11 @@ Torch is imported only to look at tensors, so that configs can be checked withou
 from __future__ import annotations
 
 import json
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .algorithms import Algorithm, Evaluation
-from .errors import FmtlbenchError, UsageError, one_line, short_repr
+from .errors import FmtlbenchError, UsageError, describe_error, one_line, short_repr
 from .exchange import PART_KINDS, TRAVELLING_KINDS, Party, Round
 from .schema import build, plain
 
@@ -46,7 +45,7 @@ def build_options(owner: Any, given: Any, origins: Mapping[str, str], path: str 
     except FmtlbenchError:
         raise
     except (Exception, SystemExit) as error:
-        raise UsageError(f"{owner.name}.Params: {describe(error)}") from error
+        raise UsageError(f"{owner.name}.Params: {describe_error(error)}") from error
     for name, value in plain(options).items():
         try:
             json.dumps(value, allow_nan=False)
@@ -73,16 +72,7 @@ def call_hook(owner: str, hook: str, call: Callable[..., Any], *given: Any) -> A
     except (FmtlbenchError, MemoryError):
         raise
     except (Exception, SystemExit) as error:
-        raise MethodError(f"{owner}.{hook} failed: {describe(error)}") from error
-
-
-def describe(error: BaseException) -> str:
-    """Describe an exception in one line, with the place where it was raised."""
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
-    if isinstance(error, SystemExit):
-        return f"sys.exit({one_line(error)}) is not for a hook{place}"
-    return f"{type(error).__name__}: {one_line(error) or 'no reason given'}{place}"
+        raise MethodError(f"{owner}.{hook} failed: {describe_error(error)}") from error
 
 
 class Hooks:
@@ -96,7 +86,7 @@ class Hooks:
         except FmtlbenchError:
             raise
         except (Exception, SystemExit) as error:
-            raise self._wrong("__init__", f"failed: {describe(error)}") from error
+            raise self._wrong("__init__", f"failed: {describe_error(error)}") from error
         tracks = self._method.tracks
         if not _is_list(tracks, str) or "main" not in tracks or len(set(tracks)) < len(tracks):
             raise self._wrong("tracks", f'is {short_repr(tracks)}, expected different names with "main" among them')
@@ -246,7 +236,7 @@ class Hooks:
         except (Exception, SystemExit) as error:
             if refusing and isinstance(error, ValueError):
                 raise ScheduleRefused(one_line(error)) from None
-            raise self._wrong(hook, f"failed: {describe(error)}", client) from error
+            raise self._wrong(hook, f"failed: {describe_error(error)}", client) from error
 
     def _wrong(self, hook: str, what: str, client: str | None = None, task: str | None = None) -> MethodError:
         where = [

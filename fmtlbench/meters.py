@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .datasets import DATASETS, DatasetInfo
-from .errors import RefusedError, UsageError, unknown
+from .errors import RefusedError, UsageError, describe_error, unknown
 from .metrics import METRICS, Metric, MetricError
 from .schema import build, locate
 from .tasks import TASKS, TaskSpec
@@ -29,9 +29,9 @@ def make_meter(spec: TaskSpec, info: DatasetInfo, size: tuple[int, int]) -> Metr
         return METRICS[spec.metric].set_up(spec, info, size, spec.metric_options)
     except MetricError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise MetricError(
-            f"{spec.metric} cannot be set up for {spec.name} of {info.name}: {type(error).__name__}: {error}"
+            f"{spec.metric} cannot be set up for {spec.name} of {info.name}: {describe_error(error)}"
         ) from error
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import FmtlbenchError, UsageError, nearest
+from .errors import FmtlbenchError, nearest
 from .metrics import METRICS, Metric
 from .partitions import PARTITIONS, PartitionRule
 from .registry import Registry
@@ -53,9 +53,7 @@ _loaded: dict[str, UserCode] = {}  # entry of a config → what it stands for in
 def take_file(kind: str, path: str, where: str, tree: dict[str, Any]) -> str:
     """Register what a file brings, note the file in a config's tree, and return the registered name."""
     file = Path(path).absolute()
-    name = OPEN[kind].keep(str(file), where)
-    if problem := PROBLEMS[kind](OPEN[kind][name]):
-        raise UsageError(f"{file}: {kind} {name!r} {problem}")
+    name = OPEN[kind].keep(str(file), where, PROBLEMS[kind])
     entry, code = f"{kind} {name}", read_user_code(OPEN[kind], str(file))
     _loaded[entry] = code
     tree.setdefault("plugins", {})[entry] = code.content

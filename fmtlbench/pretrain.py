@@ -31,7 +31,6 @@ from .datasets.synth.labels import PRESENT, presence
 from .engine.checkpoint import (
     Checkpoint,
     DamagedCheckpoint,
-    available,
     save_checkpoint,
     save_file,
     state_file,
@@ -47,6 +46,7 @@ from .listeners import Listener
 from .models.backbones import Encoder
 from .models.catalog import BACKBONES
 from .models.weights_shipped import MANIFEST, read_manifest
+from .runs.kept import available
 from .runs.session import hardware, versions
 from .seeds import stream
 from .setting import digest

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .code_identity import SOURCES
 from .errors import FmtlbenchError, UsageError, one_line
 from .runs.session import versions
 from .schema import build, limits, plain
@@ -90,13 +91,18 @@ def connected(address: str | None = None, object_store_gb: float | None = None) 
         ray.shutdown()
 
 
+def cluster_versions() -> dict[str, str]:
+    """Return what must be the same on all machines of a cluster: the versions of packages, and the code of this one."""
+    return {**versions(), "the code of fmtlbench": SOURCES.identify_package()[:12]}
+
+
 def check_versions(theirs: Mapping[str, str]) -> None:
     """Refuse a machine of a cluster whose packages have other versions than those of the command's machine.
 
     Raises:
         UsageError: It has others.
     """
-    mine = versions()
+    mine = cluster_versions()
     if different := [
         f"{name} {mine.get(name)} for {theirs[name]}" for name in theirs if mine.get(name) != theirs[name]
     ]:

@@ -86,9 +86,14 @@ class Registry(Mapping[str, T]):
             raise unknown(self.kind, name, self._items, where)
         return self._items[name]
 
-    def keep(self, path: str, where: str = "") -> str:
-        """Import a .py file with one registration, keep that in the registry, and return its name."""
+    def keep(self, path: str, where: str = "", find_problem: Callable[[T], str | None] = lambda _: None) -> str:
+        """Import a .py file with one registration, keep that in the registry, and return its name.
+
+        What `find_problem` finds wrong with it is raised, and the registry stays as it was.
+        """
         name, item, origin = self._read_file(Path(path), where)
+        if problem := find_problem(item):
+            raise UsageError(f"{path}: {self.kind} {name!r} {problem}")
         self._items[name], self._origins[name] = item, origin
         return name
 
@@ -119,6 +124,11 @@ class Registry(Mapping[str, T]):
 
     def __getitem__(self, name: str) -> T:
         return self.resolve(name)
+
+    def home_of(self, name: str) -> str:
+        """Return the module that registered `name`."""
+        self.resolve(name)
+        return self._origins[name][0]
 
     def helper_files(self) -> list[Path]:
         """Return the files of the modules that the last resolved file imported from its own folder."""

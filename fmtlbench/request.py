@@ -6,20 +6,24 @@ import dataclasses
 import json
 import numbers
 import re
-from collections.abc import Iterable, Mapping
+import shlex
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import UsageError, unknown
+from .named_files import rewrite_files
 from .ray_cluster import SECTION, RayOptions, ray_options
+from .runs.folder import read_config
+from .runs.made_by import REUSES, SAME_CODE
 from .schema import plain
 
 if TYPE_CHECKING:
     from .config import RunConfig
 
 EXECUTORS = ("serial", "ray")
-FILES = {"model.architecture": (".py",), "model.weights": ()}  # overrides that may be files, and how these end
+YAML = (".yml", ".yaml")
 # What YAML does not take as it is, even in quotes: control characters, line breaks of all kinds, the byte-order mark.
 _UNPRINTABLE = re.compile("[^\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 
@@ -31,14 +35,17 @@ class RunRequest:
     Args:
         algo: A name of `fmtlbench list algorithms`, or the path of a .py file with one registered method.
         scenario: A name of `fmtlbench list scenarios`, or the path of a .yml file.
-        preset: How big: a name of `fmtlbench list presets`.
+        preset: How big: a name of `fmtlbench list presets`, or the path of a .yml file.
         seed: Of everything random.
         rounds: Shorthand for the override `federation.rounds`.
         device: "auto", "cpu", "cuda", "cuda:1" or "mps".
         data_root: Where the real datasets lie; the embedded data need none.
         out: The folder runs are kept in.
         fresh: Throw away what an earlier run with this config left, and start over.
+        reuse: Which earlier runs of this config will do: those made by the "same-code", or "any".
         save_predictions: Write the last round's predictions for the test images into the run folder.
+        keep: What stays of the networks when the run is finished: "weights" (in 8 bits), "exact", "last" (the last
+            checkpoint) or "none"; by default what the user's config file says, or "weights". Decides no number.
         energy: Measure it; by default unless $FMTLBENCH_ENERGY is "off".
         country: Three-letter code: whose electricity the CO₂e figure counts with; by default $FMTLBENCH_COUNTRY, the
             user's config file, or the world average.
@@ -47,7 +54,9 @@ class RunRequest:
             commas between them.
         executor: Where clients live: "serial", all in this process, or "ray", in those of a Ray cluster.
         ray_address: Of a running cluster, host:port or "auto"; without one, a cluster of this machine is started.
+        stored: The config.yaml of a run, which then says all of method, scenario and preset.
         overrides: Config values by dotted name; with the executor ray also `ray.…`, which decide no number.
+        lines: Of a file that gave overrides, for messages: dotted name → `file:line`.
     """
 
     algo: str
@@ -59,19 +68,25 @@ class RunRequest:
     data_root: str | None = None
     out: str = "runs"
     fresh: bool = False
+    reuse: str = SAME_CODE
     save_predictions: bool = False
+    keep: str | None = None
     energy: bool | None = None
     country: str | None = None
     region: str | None = None
     executor: str = "serial"
     ray_address: str | None = None
     log: tuple[str, ...] = ()
+    stored: str | None = None
     overrides: Mapping[str, Any] = field(default_factory=dict)
+    lines: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("algo", "scenario", "data_root", "out"):
+        for name in ("algo", "scenario", "preset", "data_root", "out", "stored"):
             if isinstance(given := getattr(self, name), Path):
                 object.__setattr__(self, name, str(given))
+        if self.reuse not in REUSES:
+            raise unknown("reuse", str(self.reuse), REUSES, f"--reuse {self.reuse}")
         object.__setattr__(self, "log", _split_names(self.log))
         overrides = {key: str(value) if isinstance(value, Path) else value for key, value in self.overrides.items()}
         object.__setattr__(self, "overrides", {key: plain(value) for key, value in overrides.items()})
@@ -79,9 +94,8 @@ class RunRequest:
     @classmethod
     def of(cls, algo: str | Path, scenario: str | Path, **asked: Any) -> RunRequest:
         """Build a request from keywords: its own fields by their names, every other one is an override."""
-        own = {f.name for f in dataclasses.fields(cls)} - {"overrides"}
-        overrides = {key: value for key, value in asked.items() if key not in own}
-        return cls(algo, scenario, overrides=overrides, **{key: asked[key] for key in asked if key in own})
+        fields, overrides = split_keywords(asked)
+        return cls(algo, scenario, overrides=overrides, **fields)
 
     def config(self, device: str = "cpu") -> RunConfig:
         """Resolve all that decides the numbers; `device` is the kind of device that was found.
@@ -89,7 +103,7 @@ class RunRequest:
         Raises:
             UsageError: The request makes no sense.
         """
-        from .resolving import resolve
+        from .resolving import resolve, resolve_stored
 
         overrides = {key: value for key, value in self.overrides.items() if not key.startswith(SECTION)}
         self.ray_options()
@@ -99,7 +113,13 @@ class RunRequest:
             if "federation.rounds" in overrides:
                 raise UsageError(f"--rounds {self.rounds}: federation.rounds is set too; give one of them")
             overrides["federation.rounds"] = self.rounds
-        config = resolve(self.algo, self.scenario, self.preset, self.seed, device, overrides)
+        try:
+            if self.stored is None:
+                config = resolve(self.algo, self.scenario, self.preset, self.seed, device, overrides)
+            else:
+                config = resolve_stored(*read_config(Path(self.stored)), self.seed, device, overrides)
+        except UsageError as error:
+            raise name_line(error, self.lines) from None
         if self.data_root is not None and not config.reads_files:
             raise UsageError(
                 f"--data-root {self.data_root}: preset {self.preset!r} uses the embedded data; --set data.source=real?"
@@ -123,35 +143,49 @@ class RunRequest:
 
     def anywhere(self) -> RunRequest:
         """Return the request with absolute paths, so that it can be done from every working directory."""
+        return self._with_paths(lambda path: str(Path(path).absolute()))
 
-        def full(name: Any, *endings: str) -> Any:
-            return str(Path(name).absolute()) if isinstance(name, str) and name.endswith(endings or "") else name
+    def command(self) -> str:
+        """Return the command line that makes the same request in this working directory; paths below it are short."""
+        here = Path.cwd()
 
-        overrides = {key: full(value, *FILES[key]) if key in FILES else value for key, value in self.overrides.items()}
-        if isinstance(files := overrides.get("data.files"), dict):
-            overrides["data.files"] = {domain: full(path) for domain, path in files.items()}
+        def shorten(path: str) -> str:
+            full = Path(path).absolute()
+            return str(full.relative_to(here)) if full.is_relative_to(here) else path
+
+        return shlex.join(["fmtlbench", "run", *self._with_paths(shorten).to_argv()])
+
+    def _with_paths(self, rewrite: Callable[[str], str]) -> RunRequest:
+        """Return the request with every path in it rewritten."""
+
+        def change(name: Any, *endings: str) -> Any:
+            return rewrite(name) if isinstance(name, str) and name.endswith(endings or "") else name
+
         return dataclasses.replace(
             self,
-            overrides=overrides,
-            algo=full(self.algo, ".py"),
-            scenario=full(self.scenario, ".yml", ".yaml"),
-            out=full(self.out),
-            data_root=full(self.data_root),
-            log=tuple(full(name, ".py") for name in self.log),
+            overrides=rewrite_files(self.overrides, rewrite),
+            algo=change(self.algo, ".py"),
+            scenario=change(self.scenario, *YAML),
+            preset=change(self.preset, *YAML),
+            stored=change(self.stored),
+            out=change(self.out),
+            data_root=change(self.data_root),
+            log=tuple(change(name, ".py") for name in self.log),
         )
 
     def to_argv(self) -> list[str]:
         """Return the words after `fmtlbench run` that make the same request."""
         words = []
+        chosen = ("--algo", self.algo), ("--scenario", self.scenario), ("--preset", self.preset)
         for flag, value in (
-            ("--algo", self.algo),
-            ("--scenario", self.scenario),
-            ("--preset", self.preset),
+            ("--config", self.stored),
+            *(() if self.stored else chosen),
             ("--seed", self.seed),
             ("--rounds", self.rounds),
             ("--device", self.device),
             ("--data-root", self.data_root),
             ("--out", self.out),
+            ("--keep", self.keep),
             ("--country", self.country),
             ("--region", self.region),
             ("--ray-address", self.ray_address),
@@ -163,10 +197,41 @@ class RunRequest:
             words.append("--energy" if self.energy else "--no-energy")
         if self.executor != "serial":
             words += _write_flag("--executor", self.executor)
+        if self.reuse != SAME_CODE:
+            words += _write_flag("--reuse", self.reuse)
         words += ["--fresh"] * self.fresh + ["--save-predictions"] * self.save_predictions
         for key, value in self.overrides.items():
             words += _write_flag("--set", f"{key}={override_text(value)}")
         return words
+
+
+def split_keywords(asked: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Split keywords into fields of a request, by name, and overrides: all others."""
+    own = {f.name for f in dataclasses.fields(RunRequest)} - {"overrides", "lines"}
+    fields = {key: value for key, value in asked.items() if key in own}
+    return fields, {key: value for key, value in asked.items() if key not in own}
+
+
+def place_beside(word: str, base: Path) -> str:
+    """Return the path of a .py or YAML file that a file in `base` names: it lies beside it; other words as they are."""
+    name, bracket, options = word.partition("[")
+    return f"{base / name}{bracket}{options}" if name.endswith((".py", *YAML)) else word
+
+
+def place_files(overrides: Mapping[str, Any], base: Path) -> dict[str, Any]:
+    """Return overrides of a file in `base` in which the files that they name lie beside it."""
+    return rewrite_files(overrides, lambda name: str(base / name))
+
+
+def name_line(error: UsageError, lines: Mapping[str, str]) -> UsageError:
+    """Return the error for an override with the line that gave it, in the place of a flag that nobody typed.
+
+    `lines` maps keys of overrides to `file:line`; it is empty where a flag gave them.
+    """
+    for key, line in lines.items():
+        if line and str(error).startswith(f"--set {key}="):
+            return type(error)(f"{line}: {str(error).removeprefix('--set ')}")
+    return error
 
 
 def _split_names(given: str | Path | Iterable[str | Path]) -> tuple[str, ...]:

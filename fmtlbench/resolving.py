@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import numbers
+import typing
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,18 +13,18 @@ from typing import Any
 from .algorithms import ALGORITHMS, Algorithm
 from .architectures import ARCHITECTURES, Architecture
 from .checks import check_together, why_unfit
-from .config import RunConfig
-from .datasets import dataset_of_file, identify_dataset_file
-from .errors import RefusedError, UsageError, short_repr, shorten, unknown
+from .config import NUMERICS_VERSION, RunConfig
+from .datasets import dataset_of_file, domains, identify_dataset_file
+from .errors import FmtlbenchError, RefusedError, UsageError, nearest, short_repr, shorten, unknown
 from .hooks import build_options, refusal_of
 from .meters import check_metric_options
 from .models.weights import resolved
 from .networks import OPTIONS, find_architecture
-from .plugins import take_file
-from .presets import read_preset
+from .plugins import load_plugins, take_file
+from .presets import identify_preset, name_preset, read_preset
 from .scenarios import Parameters, check_scenario, read_scenario, take_files
-from .schema import build, build_mapping, locate, plain
-from .setting import MOVED, Setting, is_below
+from .schema import build, build_given, build_mapping, locate, plain
+from .setting import INCIDENTAL, MOVED, Setting, digest, identity, is_below
 from .user_code import UserCode, check_class, read_user_code
 from .yamlfile import parse_scalar
 
@@ -51,15 +52,68 @@ def resolve(
     overrides: Mapping[str, Any] | None = None,
 ) -> RunConfig:
     """Combine preset, scenario, the method's options and overrides into one checked config."""
-    seed = _check_seed(seed)
+    _check_seed(seed)
+    usual = _usual_setting(scenario, preset, device, overrides or {})  # first: a method's file must be read last
     tree, origins, method = _combine(scenario, preset, overrides, algo)
-    options = build_options(method, tree.pop("algo"), origins)
-    algorithm = {**tree["algorithm"], "options": plain(options)}
-    config = _check({**tree, "algorithm": algorithm, "seed": seed, "device": device}, origins)
-    reason = refusal_of(method, options, config.scenario, config.federation) or why_unfit(config, method, options)
-    if reason:
-        raise RefusedError(f"{method.name} on {config.scenario.name}: {reason}")
-    return config
+    assert method is not None, algo
+    config = _with_method(tree, origins, method, seed, device)
+    return dataclasses.replace(config, departures=_departures(config, usual, overrides or {}))
+
+
+def _usual_setting(scenario: str, preset: str, device: str, overrides: Mapping[str, Any]) -> Setting | None:
+    """Return the setting that preset and scenario give by themselves; None where they need overrides to make one."""
+    if all(key.startswith("algo.") for key in overrides):
+        return None
+    parameters = {key: value for key, value in overrides.items() if key.startswith("scenario.")}
+    try:
+        return resolve_setting(scenario, preset, device, parameters)
+    except UsageError:
+        return None
+
+
+def _departures(config: RunConfig, usual: Setting | None, overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a setting that are not the preset's: where that has none by itself, all that were given."""
+    given = {key: plain(value) for key, value in overrides.items() if not key.startswith("algo.")}
+    if usual is None:
+        return given
+    own = [f"{path}.{domain}" for path in BY_DOMAIN for domain in config.scenario.domains]
+    differences = config.setting().differences(usual, skip=INCIDENTAL)
+    if differences.keys() & {"model.pretrained", "model.backbone"}:
+        differences.pop("model.weights_sha256", None)  # it goes with them
+    return {
+        path: value
+        for path, (value, _) in differences.items()
+        if not is_below(path, BY_DOMAIN) or is_below(path, own)  # of domains that take part
+    }
+
+
+def check_preset(given: str) -> list[str]:
+    """Check what a preset says as far as that goes without a scenario and a method; return what is doubtful in it.
+
+    Raises:
+        UsageError: It says what no run accepts.
+    """
+    tree, origins = read_preset(given)
+    values = {key: value for key, value in tree.items() if key not in (*OF_PRESETS, "description")}
+    for section, hint in typing.get_type_hints(RunConfig).items():
+        if dataclasses.is_dataclass(hint) and section in values:
+            build_given(hint, values.pop(section), origins, section)  # a file that others extend may leave values out
+    build_given(RunConfig, values, origins)
+    for section, registry in OF_PRESETS.items():
+        _preset_options(tree, section, None, section, origins)
+        for name, options in (tree.get(section) or {}).items():
+            build_options(registry[name], options, origins, f"{section}.{name}")
+    known = (*domains(tuple((tree.get("data", {}).get("files") or {}).values())), "default")
+    doubts = []
+    for path in BY_DOMAIN:
+        section, key = path.split(".")
+        by_domain = tree.get(section, {}).get(key)
+        for domain in by_domain if isinstance(by_domain, Mapping) else ():
+            if domain not in known:
+                place = f"{path}.{domain}"
+                told = f"no dataset {domain!r} unless the scenario brings it; {nearest(domain, known)}"
+                doubts.append(f"{locate(place, origins)}: {place}: {told}")
+    return doubts
 
 
 def resolve_without_method(
@@ -91,6 +145,131 @@ def resolve_options(algo: str, preset: str, overrides: Mapping[str, Any]) -> tup
     return method, build_options(method, options, origins)
 
 
+def resolve_stored(
+    tree: Any,
+    origins: Mapping[str, str],
+    seed: int | None = None,
+    device: str | None = None,
+    overrides: Mapping[str, Any] | None = None,
+) -> RunConfig:
+    """Return the config that a run was made with, from its config.yaml, with overrides, seed and device on top.
+
+    Args:
+        tree: What the file holds, without its format number.
+        origins: On which line each value stands.
+        seed: In place of the stored one.
+        device: Likewise.
+        overrides: Values by dotted name, as for `resolve`; the scenario is as it is stored.
+
+    Raises:
+        UsageError: The config cannot be rebuilt as it was, or the overrides make no sense.
+    """
+    stored = RunConfig.from_tree(tree, origins)
+    _check_rebuildable(stored, origins)
+    again = _resolve_again(stored, origins, {}, stored.seed, stored.device)
+    before, after = identity(tree), identity(plain(again))
+    if digest(before) != digest(after):
+        paths = [path for path in {**before, **after} if before.get(path) != after.get(path)]
+        told = [f"{path} was {short_repr(before.get(path))}, is {short_repr(after.get(path))}" for path in paths[:4]]
+        raise UsageError(f"{locate('', origins)}: this version cannot rebuild the config: {'; '.join(told)}")
+    seed, device = stored.seed if seed is None else seed, device or stored.device
+    if not overrides:
+        again = dataclasses.replace(again, departures=stored.departures)
+        return dataclasses.replace(again, seed=_check_seed(seed), device=device)
+    usual = _usual_setting_again(stored)  # before the method's file is read, as in `resolve`
+    changed = _resolve_again(stored, origins, overrides, seed, device)
+    if stored.departures is None:  # what the run's own were is not known
+        return changed
+    if usual is not None:
+        return dataclasses.replace(changed, departures=_departures(changed, usual, overrides))
+    more = _departures(changed, again.setting(), overrides)
+    return dataclasses.replace(changed, departures={**stored.departures, **more})
+
+
+def _usual_setting_again(stored: RunConfig) -> Setting | None:
+    """Return the setting that the preset of a stored config gives its scenario; None where nobody can know it now."""
+    preset = stored.preset_file.path or stored.preset
+    try:
+        if identify_preset(preset) != stored.preset_file.sha256:  # the file has changed since
+            return None
+        tree, origins, network, _ = _start_from_preset(preset, {})
+        tree["scenario"] = plain(stored.scenario)
+        brought = {name: sha256 for name, sha256 in stored.plugins.items() if not name.startswith("metric ")}
+        tree["plugins"] = brought  # by the scenario; metrics are the config's own choice
+        _complete(tree, origins, network)
+        del tree["algo"]
+        return _check({**tree, "seed": stored.seed, "device": stored.device}, origins).setting()
+    except UsageError:
+        return None
+
+
+def _check_rebuildable(stored: RunConfig, origins: Mapping[str, str]) -> None:
+    """Refuse a stored config whose numbers, or whose user's files, this installation does not have."""
+    if stored.numerics != NUMERICS_VERSION:
+        raise UsageError(
+            f"{locate('numerics', origins)}: numerics: the run was made by version {stored.numerics} of the engine; "
+            f"this is {NUMERICS_VERSION}, which gives other numbers: name --algo, --scenario and --preset for a new run"
+        )
+    for key, code in (("algorithm", stored.algorithm.code), ("model.architecture", stored.model.code)):
+        if not code.is_unchanged():
+            state = "is not there any more" if code.is_missing() else "or a module beside it has changed since"
+            raise UsageError(f"{locate(key, origins)}: {key}: {code.file} {state}, so the run cannot be rebuilt")
+    try:
+        for domain in sorted(stored.scenario.domains):
+            stored.data.dataset(domain)
+        load_plugins(stored)
+    except FmtlbenchError as error:
+        raise UsageError(f"{locate('', origins)}: the run cannot be rebuilt: {error}") from None
+
+
+def _resolve_again(
+    stored: RunConfig, origins: Mapping[str, str], overrides: Mapping[str, Any], seed: int, device: str
+) -> RunConfig:
+    """Resolve a stored config as if it were a preset and a scenario, with overrides on top."""
+    tree, origins = plain(stored), dict(origins)
+    method, _ = _find_method(stored.algorithm.file or stored.algorithm.name)
+    origins |= {path.replace("algorithm.options", "algo", 1): line for path, line in origins.items()}
+    tree["algo"] = tree["algorithm"]["options"]
+    tree["model"]["architecture"] = stored.model.code.file or stored.model.architecture
+    network = _find_network(tree, origins, overrides)
+    if network is not None and network[0].name != stored.model.architecture:
+        tree["model"]["options"] = {}  # those that are stored are another network's
+    if any(is_below(key, ["model"]) for key in overrides):
+        tree["model"]["weights_sha256"] = None  # found anew
+    for key, value in overrides.items():
+        flag = f"--set {key}={_show(value)}"
+        if is_below(key, ["scenario"]):
+            raise UsageError(f"{flag}: the scenario of a stored config is as it was; name one by --scenario instead")
+        _override(tree, origins, key, value, flag)
+    _complete(tree, origins, network)
+    return _with_method(tree, origins, method, seed, device)
+
+
+def _start_from_preset(
+    preset: str, overrides: Mapping[str, Any], algo: str | None = None
+) -> tuple[dict[str, Any], dict[str, str], tuple[type[Architecture], UserCode] | None, type[Algorithm] | None]:
+    """Read a preset into a tree without a scenario.
+
+    Returns:
+        The tree, with the method's options as `algo`; where each value is from; the network that preset and overrides
+        choose; the method, if there is one.
+    """
+    tree, origins = read_preset(preset)
+    tree.pop("description", None)
+    tree["preset"] = name_preset(preset)
+    network = _find_network(tree, origins, overrides)
+    # After the network: only the file that was executed last may import modules of its folder in a hook.
+    method, code = _find_method(algo) if algo is not None else (None, UserCode())
+    tree["algorithm"] = {"name": method.name if method else "", "options": {}, **plain(code)}
+    tree["algo"] = _preset_options(tree, "algorithms", method.name if method else None, "algo", origins)
+    if (sha256 := identify_preset(preset)) is not None:
+        tree["preset_file"] = {"sha256": sha256, "path": str(Path(preset).absolute()), "options": dict(tree["algo"])}
+    if network is not None:
+        options = _preset_options(tree, "architectures", network[0].name, OPTIONS, origins)
+        tree.setdefault("model", {})["options"] = options
+    return {key: value for key, value in tree.items() if key not in OF_PRESETS}, origins, network, method
+
+
 def _combine(
     scenario: str, preset: str, overrides: Mapping[str, Any] | None, algo: str | None = None
 ) -> tuple[dict[str, Any], dict[str, str], type[Algorithm] | None]:
@@ -99,18 +278,7 @@ def _combine(
     Returns:
         The tree, with the method's options as `algo`; where each value is from; the method, if there is one.
     """
-    tree, origins = read_preset(preset)
-    tree.pop("description", None)
-    tree["preset"] = preset
-    network = _find_network(tree, origins, overrides or {})
-    # After the network: only the file that was executed last may import modules of its folder in a hook.
-    method, code = _find_method(algo) if algo is not None else (None, UserCode())
-    tree["algorithm"] = {"name": method.name if method else "", "options": {}, **plain(code)}
-    tree["algo"] = _preset_options(tree, "algorithms", method.name if method else None, "algo", origins)
-    if network is not None:
-        options = _preset_options(tree, "architectures", network[0].name, OPTIONS, origins)
-        tree.setdefault("model", {})["options"] = options
-    tree = {key: value for key, value in tree.items() if key not in OF_PRESETS}
+    tree, origins, network, method = _start_from_preset(preset, overrides or {}, algo)
     name, scenario_tree, scenario_origins = read_scenario(scenario)
     tree["scenario"] = {"name": name, **scenario_tree}
     origins |= {f"scenario.{k}" if k else "scenario": v for k, v in scenario_origins.items()}
@@ -118,16 +286,29 @@ def _combine(
     for key, value in (overrides or {}).items():
         flag = f"--set {key}={_show(value)}"
         _check_key(key, flag)
-        if parameters.take(key, plain(value), flag):
-            continue
-        _assign(tree, key, plain(value), flag)
-        for stale in [path for path in origins if path.startswith(f"{key}.")]:
-            del origins[stale]
-        origins[key] = flag
-        sections = key.split(".")[:-1]
-        for depth in range(1, len(sections) + 1):  # sections that no file has
-            origins.setdefault(".".join(sections[:depth]), flag)
+        if not parameters.take(key, plain(value), flag):
+            _override(tree, origins, key, value, flag)
     parameters.fill(tree["scenario"])
+    _complete(tree, origins, network)
+    return tree, origins, method
+
+
+def _override(tree: dict[str, Any], origins: dict[str, str], key: str, value: Any, flag: str) -> None:
+    """Put an override into the tree and note that `flag` gave it."""
+    _check_key(key, flag)
+    _assign(tree, key, plain(value), flag)
+    for stale in [path for path in origins if path.startswith(f"{key}.")]:
+        del origins[stale]
+    origins[key] = flag
+    sections = key.split(".")[:-1]
+    for depth in range(1, len(sections) + 1):  # sections that no file has
+        origins.setdefault(".".join(sections[:depth]), flag)
+
+
+def _complete(
+    tree: dict[str, Any], origins: Mapping[str, str], network: tuple[type[Architecture], UserCode] | None
+) -> None:
+    """Fill in what follows from other values: files that are named, defaults by domain, the network's options."""
     _take_files(tree, origins)
     _fill_defaults(tree)
     _check_places(tree, origins)
@@ -135,7 +316,19 @@ def _combine(
         architecture, code = network
         options = build_options(architecture, tree["model"].get("options", {}), origins, OPTIONS)
         tree["model"] |= {"architecture": architecture.name, "options": plain(options), "code": plain(code)}
-    return tree, origins, method
+
+
+def _with_method(
+    tree: dict[str, Any], origins: Mapping[str, str], method: type[Algorithm], seed: int, device: str
+) -> RunConfig:
+    """Build the checked config of a complete tree; refuse a method that has no meaning there."""
+    options = build_options(method, tree.pop("algo"), origins)
+    algorithm = {**tree["algorithm"], "options": plain(options)}
+    config = _check({**tree, "algorithm": algorithm, "seed": _check_seed(seed), "device": device}, origins)
+    reason = refusal_of(method, options, config.scenario, config.federation) or why_unfit(config, method, options)
+    if reason:
+        raise RefusedError(f"{method.name} on {config.scenario.name}: {reason}")
+    return config
 
 
 def _find_method(algo: str) -> tuple[type[Algorithm], UserCode]:

@@ -34,6 +34,16 @@ def limits(
 
 def build(cls: type[T], data: Any, origins: Mapping[str, str], path: str = "") -> T:
     """Build dataclass `cls` from a mapping. `origins` maps dotted paths to `file:line` or a flag."""
+    values = build_given(cls, data, origins, path)
+    for field in dataclasses.fields(cls):
+        needed = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        if field.init and needed and field.name not in values:
+            raise _make_error(path, origins, f"missing key {field.name!r}")
+    return cls(**values)
+
+
+def build_given(cls: type, data: Any, origins: Mapping[str, str], path: str = "") -> dict[str, Any]:
+    """Return the checked fields of dataclass `cls` that a mapping gives; others may be missing."""
     if not isinstance(data, Mapping):
         raise _make_error(path, origins, f"expected a mapping with keys {_names(cls)}, got {short_repr(data)}")
     hints = typing.get_type_hints(cls)
@@ -47,14 +57,32 @@ def build(cls: type[T], data: Any, origins: Mapping[str, str], path: str = "") -
         if name in data:
             values[name] = _convert(hints[name], data[name], origins, here)
             _check_limits(field, values[name], origins, here)
-        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
-            raise _make_error(path, origins, f"missing key {name!r}")
-    return cls(**values)
+    return values
 
 
 def build_mapping(data: Any, origins: Mapping[str, str], path: str) -> dict[str, Any]:
     """Return a mapping of any values; if `data` is none, the error says where it was expected."""
     return _convert(dict[str, Any], data, origins, path)
+
+
+def number_type(hint: Any, path: str) -> type | None:
+    """Return int or float for the numbers that a dataclass or other hint takes at a dotted path; None for others."""
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (Union, types.UnionType):
+        found = {number_type(each, path) for each in args}
+        return float if float in found else int if int in found else None
+    if not path:
+        return hint if hint in (int, float) else None
+    first, _, rest = path.partition(".")
+    if dataclasses.is_dataclass(hint):
+        inner = typing.get_type_hints(hint).get(first)
+        return None if inner is None else number_type(inner, rest)
+    if origin is dict:
+        return number_type(args[1], rest)
+    if origin is tuple and first.isdecimal():
+        kinds = [args[0]] * (int(first) + 1) if args[-1] is Ellipsis else list(args)
+        return number_type(kinds[int(first)], rest) if int(first) < len(kinds) else None
+    return None
 
 
 def _convert(hint: Any, value: Any, origins: Mapping[str, str], path: str) -> Any:

@@ -31,6 +31,9 @@ NEUTRAL = (
     "scenario.datasets",
     "data.files",
     "plugin_files",  # where files lie; what is in them counts
+    "departures",  # they are said a second time there
+    "preset_file.path",
+    "preset_file.options",  # preset_file.sha256 stands for them
 )
 OWN = ("algorithm", "seed")
 # These decide numbers, but no paper states them.
@@ -45,6 +48,8 @@ LATER: dict[str, Any] = {
     "model.code.helpers": {},
     "data.file_sha256": None,
     "plugins": {},
+    "preset_file.sha256": None,
+    "data.validation": 0.0,
 }
 
 

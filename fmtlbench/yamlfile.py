@@ -16,6 +16,7 @@ from .errors import UsageError, short_repr
 MOST_BYTES = 256 * 1024
 MOST_VALUES = 100_000  # counted as if every alias were written out: ten short lines can stand for 10^9 values
 DEEPEST = 40
+KEY_TAGS = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:merge")  # of keys: text, and `<<`
 LARGEST = 2**63  # of whole numbers: what arrays and files can count
 
 
@@ -166,6 +167,10 @@ def _walk(node: yaml.Node, prefix: str, path: Path, origins: dict[str, str]) -> 
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise UsageError(f"{path}:{key.start_mark.line + 1}: a key must be a word, not a list or mapping")
+            if key.tag not in KEY_TAGS:
+                given = f"the {key.tag.rpartition(':')[2]} {short_repr(key.value)}"
+                where = f"{path}:{key.start_mark.line + 1}"
+                raise UsageError(f"{where}: expected text as a key, got {given}; in quotes it is text")
             if key.value in seen:
                 raise UsageError(f"{path}:{key.start_mark.line + 1}: {key.value!r} is given twice")
             seen.add(key.value)

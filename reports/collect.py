@@ -46,6 +46,7 @@ COLUMNS = (
     "device",
     "config_hash",
     "version",
+    "code",
     "client",
     "group",
     "dataset",
@@ -58,7 +59,7 @@ COLUMNS = (
     "primary",
     "trivial",
 )
-_OF_RUN = COLUMNS[:14]
+_OF_RUN = COLUMNS[:15]
 _OF_SCORE = ("client", "dataset", "split", "task", "metric", "primary", "value")  # what every score has
 
 
@@ -135,8 +136,8 @@ def _collect(paths: Iterable[str | Path], reading: tuple[str, ...]) -> Collectio
                     problems.append(Problem(folder, "not finished"))
                 continue
             absent.pop(folder, None)
-            record = RunRecord(folder, name, summary, data_key=_data_key(summary))
-            record.setting = summary.get("setting") or _older_setting(record)
+            record = RunRecord(folder, name, summary, data_key=_data_key(summary), tuning=RunFolder(folder).tuning())
+            record.setting = _setting_of(record)
             record.version = _version(record)
             for name in reading:
                 getattr(record.files, name)()
@@ -201,6 +202,14 @@ def _version(run: RunRecord) -> str | None:
     return versions.get("fmtlbench")
 
 
+def _setting_of(run: RunRecord) -> str:
+    """Return what runs must agree in to share a table: the setting's hash; of tuned runs, without what was tried."""
+    told = run.summary.get("setting")
+    if told and run.tuning is not None:
+        return run.values.key
+    return told or _older_setting(run)
+
+
 def _older_setting(run: RunRecord) -> str:
     """Return a setting for summaries without one: what the config says, and what must agree where that is lost."""
     agree = {**run.values.values, "data_fingerprints": run.summary.get("data_fingerprints")}
@@ -215,15 +224,18 @@ def _together(run: RunRecord) -> tuple:
 
 
 def _tell_apart(runs: list[RunRecord]) -> None:
-    """Add to labels what tells two methods of one label, or two versions of a user's file, apart."""
+    """Add to labels what tells two methods of one label, two versions of a user's file, or of our code apart."""
     methods: dict[str, set[str]] = {}
     places: dict[tuple, set[str | None]] = {}
+    codes: dict[tuple, set[str]] = {}
     for run in runs:
         s = run.summary
         methods.setdefault(run.label, set()).add(s["algorithm"])
         place = (s["algorithm"], run.label, run.setting, run.data_key, s["seed"])
         places.setdefault(place, set()).add(s.get("config_hash"))
+        codes.setdefault((*place, s.get("config_hash")), set()).add(run.code_key)
     edited = {place[:2] for place, hashes in places.items() if len(hashes) > 1}
+    recoded = {place[:2] for place, keys in codes.items() if len(keys) > 1}
     for run in runs:
         label, name = run.label, run.summary["algorithm"]
         if len(methods[label]) > 1:
@@ -231,6 +243,9 @@ def _tell_apart(runs: list[RunRecord]) -> None:
         source = flatten(run.config).get("algorithm.source") if (name, label) in edited else None
         if source:
             run.label += f" [file {str(source)[:6]}]"
+        if (name, label) in recoded:
+            words = "+".join(key[:6] for key in run.code_key.split("+")) or "not recorded"
+            run.label += f" [code {words}]"
 
 
 def _frame(runs: list[RunRecord]) -> pd.DataFrame:
@@ -257,6 +272,7 @@ def _frame(runs: list[RunRecord]) -> pd.DataFrame:
             s.get("device"),
             s.get("config_hash"),
             run.version,
+            run.code_key or None,
         )
         for name, value in zip(_OF_RUN, values):
             of_run[name].append(value)

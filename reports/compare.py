@@ -12,6 +12,7 @@ from ..errors import FmtlbenchError, UsageError, nearest
 from ..runs.absence import Absence
 from ..setting import INCIDENTAL, Setting
 from ..words import dataset_title
+from .code_notes import code_notes
 from .collect import Collection, RunRecord
 from .delta import Delta, Gain, Score, Unit, gain, mark_differences
 from .labels import Labels
@@ -39,7 +40,8 @@ class Installed(Protocol):
 def compare(collection: Collection, name: str, installed: Installed, delta: Delta | None = None) -> list[Table]:
     """Make a table per setting of the runs: for every method in common measured, published, and the gap.
 
-    Only the published rows of the run's own network are shown; a nano backbone stands for its family. `delta` says
+    Only the published rows of the run's own network are shown; a nano backbone stands for its family, and any backbone
+    for a table's only one: what differs is said. `delta` says
     which Δm is measured: with a reference, against those runs, whatever row the paper takes.
 
     Raises:
@@ -120,7 +122,7 @@ def _table(
     notes += [f"{label} {a.why}: {a.reason}" for label, a in absent.items() if label in known - measured.keys()]
     extra = sorted(set(measured) - known)
     notes += [f"not in the paper's table: {_list(extra)}"] if extra else []
-    notes += published.notes
+    notes += [*published.notes, *code_notes(runs)]
     same = f"{published.title}: measured beside published"
     title = f"not the same setting: {', '.join(unlike)}" if unlike else same
     caption = f"published: {published.source} · measured: {runs[0].summary['scenario']}, {describe(runs)}"
@@ -149,9 +151,10 @@ def rows_for(published: Published, run: RunRecord) -> tuple[list[dict[str, str]]
         if mine is None:  # a summary of an older version, and no config: it may be the paper's
             unlike.append(said)
             continue
-        fitting = [value for value in theirs if value == mine] or [
-            value for value in theirs if key == "backbone" and backbone_family(value) == backbone_family(mine)
-        ]
+        fitting = [value for value in theirs if value == mine]
+        if key == "backbone" and not fitting:
+            alike = [value for value in theirs if backbone_family(value) == backbone_family(mine)]
+            fitting = alike or (theirs if len(theirs) == 1 else [])  # where there is one, it is clear which is meant
         if mine not in theirs:
             unlike.append(said)
         rows = [row for row in rows if published.model(row)[key] in fitting]

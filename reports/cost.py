@@ -9,12 +9,14 @@ from typing import Any
 
 from ..errors import UsageError, unknown
 from ..words import inflect
+from .code_notes import code_notes
 from .collect import Collection, RunRecord
 from .delta import Bases, Delta
 from .gains import Gains, Method, method_of, zoo_order
 from .settings import by_setting, describe, listed, table_name
 from .table import Cell, Column, Row, Table, mean_cell
 from .time_to_target import Arrival, Spent, arrivals, resolution
+from .units import digits_of
 
 TARGETS = (-30.0, -10.0)  # percent, FMTL-Bench's
 NOT_TRAINING = ("evaluate", "checkpoint")  # phases of a round; all others are training
@@ -233,9 +235,9 @@ def _columns(targets: Sequence[float], rows: Sequence[Row], way: Convention) -> 
 
 
 def _digits(rows: Sequence[Row], index: int) -> int:
-    """Return the decimals that show three digits of a column's smallest number: a kWh may be a day's or a second's."""
-    values = [abs(row.cells[index].value) for row in rows if row.cells[index].value]
-    return min(8, max(0, 2 - math.floor(math.log10(min(values))))) if values else 2
+    """Return the decimals of a column: a kWh may be a day's or a second's."""
+    values = [row.cells[index].value for row in rows if row.cells[index].value]
+    return digits_of(values) if values else 2
 
 
 def _notes(gains: Gains, bases: Bases, targets: Sequence[float], rows_differ: bool, way: Convention) -> list[str]:
@@ -250,7 +252,7 @@ def _notes(gains: Gains, bases: Bases, targets: Sequence[float], rows_differ: bo
         )
     if told := _energy_note(runs, way):
         notes.append(told)
-    return notes
+    return notes + code_notes(runs)
 
 
 def _energy_note(runs: Sequence[RunRecord], way: Convention) -> str:

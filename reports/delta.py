@@ -197,8 +197,8 @@ class Bases:
         seeds: dict[tuple, list[RunRecord]] = {}
         for run in runs:
             seeds.setdefault((run.setting, run.data_key, run.row), []).append(run)
-        for (setting, data_key, _), members in seeds.items():
-            base = self._final(runs, setting, data_key)
+        for members in seeds.values():
+            base = self._final(runs, members)
             by_seed = {run.summary["seed"]: run for run in members}
             named = self.rule.reference is not None
             for seed, theirs in (pair_seeds(by_seed, base, named) if base else {}).items():
@@ -208,12 +208,15 @@ class Bases:
                         strange |= self._units(by_seed[seed].summary["scores"])[0].keys() - theirs.keys()
         self.left_out = sorted(map(str, strange))
 
-    def _final(self, runs: Sequence[RunRecord], setting: str, data_key: str) -> dict[int, Units]:
+    def _final(self, runs: Sequence[RunRecord], members: Sequence[RunRecord]) -> dict[int, Units]:
+        """Return the scores that a row's runs are compared with; of one seed, those made by the row's own code."""
         if self.rule.reference is not None:
             found = list(self.rule.reference.runs.values())
         else:
-            same = [run for run in runs if (run.setting, run.data_key) == (setting, data_key)]
+            same = [run for run in runs if (run.setting, run.data_key) == (members[0].setting, members[0].data_key)]
             found = [run for run in same if self.rule.baseline in (run.summary["algorithm"], run.row[0])]
+            own = {run.shared_code for run in members}
+            found.sort(key=lambda run: run.shared_code in own)  # below, the last of one seed is taken
         return {run.summary["seed"]: self._units(run.summary["scores"])[0] for run in found}
 
     def _units(self, records: Iterable[Mapping[str, Any]]) -> tuple[dict[Unit, float], dict]:

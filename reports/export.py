@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING
 
 from ..errors import FmtlbenchError
 from ..files import write_output
+from .formats.csv_format import quote_formula
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def as_csv(frame: pd.DataFrame) -> str:
+def as_csv(frame: pd.DataFrame, spreadsheet: bool = False) -> str:
+    """Return the frame as CSV; for a `spreadsheet`, text that it would calculate is quoted."""
+    if spreadsheet:
+        texts = frame.select_dtypes(exclude="number").columns
+        frame = frame.assign(**{name: frame[name].map(quote_formula) for name in texts})
     return frame.to_csv(index=False, lineterminator="\n")
 
 

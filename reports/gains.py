@@ -66,9 +66,14 @@ class Gains:
             units = {seed: self.delta.units(of_seed) for seed, of_seed in scores.items()}
             return dict.fromkeys(self.scores, Base(mine, units, reference.title, scores))
         found = {}
+        codes: dict[Method, set[tuple]] = {}
+        for run in self.runs:
+            codes.setdefault(method_of(run), set()).add(run.shared_code)
         for method in self.scores:
             alike = [m for m in self.methods if m[1][1:] == method[1][1:]]
-            base = find_baseline(alike, self.delta.baseline)
+            # Where runs of several codes are shown, the baseline by the row's own code comes first.
+            own = [m for m in alike if codes[m] == codes[method]]
+            base = find_baseline(own, self.delta.baseline) or find_baseline(alike, self.delta.baseline)
             found[method] = Base(None, None, self.delta.baseline)
             if base:
                 found[method] = Base(base, self.units[base], base[1][0], self.scores[base])

@@ -27,6 +27,7 @@ ZOO = (
     "matfl",
     "fedhca2",
 )
+EXTERNAL = " (external)"  # behind the names of methods whose predictions were made elsewhere
 ENCODER_ONLY = ("shared", "encoder")  # FMTL-Bench adds -E to the names of these variants
 
 
@@ -57,7 +58,7 @@ class Labels:
         `variant` are the options that the table's preset gives the method: those that are words are then no longer
         worth mentioning, those of the run's own preset are. Numbers belong to the setting, which is told apart anyway.
         """
-        told = (summary.get(key) for key in ("title", "options", "default_options"))
+        told = (summary.get(key) for key in ("title", "options", "default_options", "external"))
         key = (summary["algorithm"], *map(repr, told), repr(variant))
         if key not in self._made:
             words = {name: value for name, value in (variant or {}).items() if isinstance(value, (str, bool))}
@@ -78,6 +79,8 @@ class Labels:
         if ENCODER_ONLY in shown.items():
             title += "-E"
             del shown[ENCODER_ONLY[0]]
+        if summary.get("external"):
+            title += EXTERNAL
         if not shown:
             return title
         return f"{title} ({', '.join(f'{k}={_text(v)}' for k, v in shown.items())})"

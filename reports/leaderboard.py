@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError, unknown
 from ..runs.absence import REFUSED, Absence
+from ..runs.external import describe_external
 from ..runs.folder import everybody
 from ..tasks import column_of, title_of
-from .collect import Collection, RunRecord
+from .code_notes import code_notes
+from .collect import Collection, RunRecord, collect
 from .delta import Delta, Score, Scores
 from .fairness import COLUMNS, Fairness, fairness
 from .gains import Gains, Method, zoo_order
 from .labels import dataset_titles
 from .settings import by_setting, describe, distinguishing, listed, table_name, table_scenarios
-from .table import Cell, Column, Row, Table, mean_cell
+from .table import Cell, Column, Row, Table, Tables, mean_cell
+from .tuning import describe_tuning
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +41,7 @@ def leaderboards(
     sort: str = "zoo",
     spread: str = "seeds",
     fair: bool = False,
-) -> list[Table]:
+) -> Tables:
     """Make the tables of all settings, in the order of scenario, preset and rounds.
 
     Args:
@@ -57,7 +62,20 @@ def leaderboards(
     found = boards(collection, scenario, split, delta or Delta())
     tables = [_table(board, collection, spread, fair) for board in found]
     _check_sort(sort, tables)
-    return [_sorted(table, sort).marked() for table in tables]
+    return Tables(_sorted(table, sort).marked() for table in tables)
+
+
+def leaderboard(*paths: str | Path, **options: Any) -> Tables:
+    """Make the tables of the finished runs in or below `paths` (by default ./runs); see `leaderboards` for options.
+
+    What cannot be used is told by warnings.
+    """
+    collection = collect(paths or ("runs",))
+    for problem in collection.problems:
+        warnings.warn(f"left out: {problem}", stacklevel=2)
+    if not collection.runs:
+        raise UsageError(f"{', '.join(map(str, paths or ('runs',)))}: no finished run in it")
+    return leaderboards(collection, **options)
 
 
 class Board(Gains):
@@ -76,7 +94,9 @@ class Board(Gains):
     @property
     def title(self) -> str:
         """Return the table's scenarios and split."""
-        return f"{table_scenarios(self.runs)}, {self.split} test split"
+        validation = any((run.summary.get("setting_text") or {}).get("data.validation") for run in self.runs)
+        images = "split, validation images" if validation else "test split"
+        return f"{table_scenarios(self.runs)}, {self.split} {images}"
 
 
 def boards(collection: Collection, scenario: str | None, split: str, delta: Delta) -> list[Board]:
@@ -123,6 +143,9 @@ def _table(board: Board, collection: Collection, spread: str, fair: bool) -> Tab
     notes += board.notes(len(collection.heads) > 1)
     titles = {base.title for base in board.bases.values() if base.units is not None}
     notes += [Fairness.words(listed(titles))] if fair and titles else []
+    notes += code_notes(board.runs)
+    notes += describe_tuning(board.runs)
+    notes += _origins(board.runs)
     notes += _missing(board.scores, absent)
     notes += [str(p) for p in collection.problems if p.scenario in scenarios and not p.absence]
     caption = describe(board.runs, board.words, spread)
@@ -210,6 +233,12 @@ def _columns(part: pd.DataFrame, runs: list[RunRecord]) -> tuple[dict[str, list[
 
 
 # -- words -------------------------------------------------------------------------------------------------------------
+
+
+def _origins(runs: Sequence[RunRecord]) -> list[str]:
+    """Say of every set of predictions that was made elsewhere where it came from."""
+    told = {run.row: describe_external(run.summary) for run in runs if run.summary.get("external")}
+    return [f"{', '.join(row)}: {origin}" for row, origin in told.items()]
 
 
 def _missing(scores: dict[Method, dict], absent: dict[Method, list[Absence]]) -> list[str]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..metrics import MetricError
+from .code_notes import Made, tell_code
 from .delta import Delta, primary_scores
 from .intervals import mean_interval
 from .table import Cell, Column, Row, Table
@@ -218,11 +219,19 @@ def probe_tables(question: Question, caption: str) -> list[Table]:
         else ""
     )
 
+    code = _code_notes(probes)
+
     def rows(cell_of) -> tuple[Row, ...]:
         return tuple(Row((c.title,), tuple(cell_of(verdicts[c, n]) for n in range(len(asked)))) for c in shown)
 
     words = Table(
-        "probes", "Probes: the answer is known", caption, ("Method",), tuple(columns), rows(_word), (*notes, rule)
+        "probes",
+        "Probes: the answer is known",
+        caption,
+        ("Method",),
+        tuple(columns),
+        rows(_word),
+        (*notes, rule, *code),
     )
     numbers = Table(
         "probe-differences",
@@ -231,9 +240,19 @@ def probe_tables(question: Question, caption: str) -> list[Table]:
         ("Method",),
         tuple(columns),
         rows(_number),
-        (f"mean over seeds, [low, high]: {sides} on each side; {unit}",),
+        (f"mean over seeds, [low, high]: {sides} on each side; {unit}", *code),
     )
     return [words, numbers]
+
+
+def _code_notes(probes: Sequence[Answers]) -> list[str]:
+    made = [
+        Made(label, f"{answers.scenario.name} {value}", seed, run.summary.get("code"))
+        for answers in probes
+        for (label, value), runs in answers.runs.items()
+        for seed, run in runs.items()
+    ]
+    return tell_code(made)
 
 
 def _word(verdict: Verdict | None) -> Cell:
@@ -250,7 +269,7 @@ def as_json(question: Question) -> list[dict[str, Any]]:
     """Return one record per method and expectation that concerns it."""
     titles = question.all_titles()
     candidates, confidence = question.candidates, question.confidence
-    records = []
+    records, code = [], _code_notes(question.probes)
     for answers in question.probes:
         probe = answers.scenario.probe
         for i, expectation in enumerate(probe.expect):
@@ -270,6 +289,7 @@ def as_json(question: Question) -> list[dict[str, Any]]:
                         "confidence": confidence,
                         "by_seed": {str(seed): value for seed, value in verdict.values.items()},
                         "note": verdict.note,
+                        "code_notes": code,
                     }
                 )
     return records

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import UsageError
 from ..runs.folder import DamagedRun, RunFolder
-from ..runs.records import Cost, Manifest, RoundRow, Summary, TimingRow
+from ..runs.records import Cost, Manifest, RoundRow, Summary, SummaryCode, TimingRow, Tuning
 from ..setting import Setting
 
 
@@ -40,6 +40,27 @@ class RunRecord:
     groups: dict[str, str] = field(default_factory=dict)  # client id → the name it shares with alike ones
     row: tuple[str, ...] = ()  # what heads its row in a table: the label, and what else rows differ in
     table: tuple = ()  # equal for runs of one table
+    tuning: Tuning | None = None  # how its config was chosen, if a bench tuned it
+
+    @property
+    def code(self) -> SummaryCode | None:
+        """Return which code made the run; None: not recorded."""
+        return self.summary.get("code")
+
+    @property
+    def code_key(self) -> str:
+        """Return the sha256 of the code that made the run; of several, all of them; "" where none is recorded."""
+        code = self.code
+        if code is None:
+            return ""
+        earlier = [one["sha256"] if one else "unknown" for one in code.get("earlier") or ()]
+        return "+".join([*earlier, code["sha256"]])
+
+    @property
+    def shared_code(self) -> tuple[tuple[str, str], ...]:
+        """Return the parts of the code that are not the method's own: name and sha256 each; (): not recorded."""
+        parts = self.code["parts"] if self.code is not None else {}
+        return tuple((part, parts[part]) for part in sorted(parts) if part != "method")
 
     @property
     def files(self) -> RunFolder:
@@ -56,8 +77,14 @@ class RunRecord:
 
     @cached_property
     def values(self) -> Setting:
-        """Return the run's setting, value by value; only what the summary tells where its config is lost."""
-        return Setting.of(self.config) if self.config else Setting.of_summary(self.summary)
+        """Return the run's setting, value by value; only what the summary tells where its config is lost.
+
+        Runs of one tuning have one setting: in place of the values that were tried it has the tuning.
+        """
+        own = Setting.of(self.config) if self.config else Setting.of_summary(self.summary)
+        if self.tuning is None:
+            return own
+        return Setting({**own.apart_from(self.tuning["keys"]).values, "tuning": self.tuning["tuning"]})
 
     def rounds(self) -> list[RoundRow]:
         """Return what every round found; [] where the run does not tell."""

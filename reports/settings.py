@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -240,11 +240,13 @@ def describe(runs: Sequence[RunRecord], words: str = "", spread: str = "seeds") 
     several = sorted({run.setting for run in runs})
     setting = f"setting {several[0][:14]}" if len(several) == 1 else f"{len(several)} settings, told apart by the rows"
     presets, rounds = ({run.summary[key] for run in runs} for key in ("preset", "rounds"))
+    departing = _departing(runs)
+    told = say_count(s["rounds"], "round") if len(rounds) == 1 else f"{listed(rounds)} rounds"
     parts = [
         *([f"scenario with {parameters}"] if parameters and len(several) == 1 else []),
-        f"preset {listed(presets)}",
+        f"preset {listed(presets)}{departing}",
         data,
-        say_count(s["rounds"], "round") if len(rounds) == 1 else f"{listed(rounds)} rounds",
+        *([] if told in departing.removeprefix(" with ").split(", ") else [told]),
         listed({run.summary.get("device") or "unknown device" for run in runs}),
         "scores of the last round",
         over,
@@ -252,6 +254,39 @@ def describe(runs: Sequence[RunRecord], words: str = "", spread: str = "seeds") 
         f"fmtlbench {listed({run.version or 'unknown version' for run in runs})}",
     ]
     return " · ".join(parts)
+
+
+def _departing(runs: Sequence[RunRecord]) -> str:
+    """Say in what all runs of a table depart from their preset; in what only some do, rows or neighbours tell."""
+    told = [run.summary.get("departures") for run in runs]
+    known = [departures for departures in told if departures is not None]
+    if len(known) < len(told):
+        return " (departures from it were not recorded)"
+    common = {path: value for path, value in known[0].items() if all(path in of and of[path] == value for of in known)}
+    return f" with {words}" if (words := say_departures(common)) else ""
+
+
+_IMAGES = {"data.train_samples": "training images", "data.test_samples": "test images"}
+
+
+def say_departures(departures: Mapping[str, Any]) -> str:
+    """Say in words which values of a run are not its preset's: "32 training images, 3 rounds, train.lr 0.001"."""
+    by_domain: dict[str, dict[str, Any]] = {}
+    for path, value in departures.items():
+        section, _, domain = path.rpartition(".")
+        if section in _IMAGES:
+            by_domain.setdefault(section, {})[domain] = value
+    words = []
+    for section, counts in by_domain.items():
+        each = [str(next(iter(counts.values())))] if len(set(map(str, counts.values()))) == 1 else []
+        each = each or [f"{count} {domain}" for domain, count in counts.items()]
+        words.append(f"{' and '.join(each)} {_IMAGES[section]}")
+    for path, value in departures.items():
+        if path == "federation.rounds":
+            words.append(say_count(value, "round"))
+        elif path.rpartition(".")[0] not in _IMAGES:
+            words.append(f"{SHORT.get(path, path)} {_text(value)}")
+    return ", ".join(words)
 
 
 def scenario_parameters(run: RunRecord) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..errors import UsageError, nearest
 from ..words import say_count
+from .code_notes import code_notes
 from .collect import Collection
 from .compare import Installed, differences, published_runs, rows_for
 from .delta import BaseError, Delta, Gain, Units, gain, mean_units, primary_scores
@@ -194,7 +195,9 @@ def _stability(board: Board, question: Question, reruns: Sequence[Rerun], notes:
     names = {run.name for run in board.runs}
     again = _reruns(board, noise, [rerun for rerun in reruns if rerun.run.name in names])
     pairs = _pairs(noise, question.power)
-    return Stability(board, question.power, noise, again, order, order_note, pairs, question.pair, tuple(notes))
+    return Stability(
+        board, question.power, noise, again, order, order_note, pairs, question.pair, (*notes, *code_notes(board.runs))
+    )
 
 
 # -- seeds -------------------------------------------------------------------------------------------------------------

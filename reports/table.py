@@ -46,6 +46,10 @@ class Cell:
     mark: str = ""
     signs: str = ""  # stand behind the value; the table's notes say what they mean
 
+    @property
+    def says_something(self) -> bool:
+        return self.value is not None or bool(self.word)
+
 
 @dataclass(frozen=True)
 class Row:
@@ -68,6 +72,17 @@ class Table:
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        from .formats import render
+
+        return render([self], "table")
+
+    def _repr_html_(self) -> str:
+        """Return the table as a notebook shows it."""
+        from .site.tables import notebook_table
+
+        return notebook_table(self)
+
     def footnotes(self) -> dict[str, str]:
         """Note → its letter, in reading order."""
         letters: dict[str, str] = {}
@@ -87,6 +102,27 @@ class Table:
                 spans.append((column.heading, 1))
         return spans
 
+    def column(self, key: str) -> int | None:
+        """Return the place of the column with this machine name; None where there is none."""
+        return next((place for place, column in enumerate(self.columns) if column.key == key), None)
+
+    def with_first(self, key: str) -> Table:
+        """Return the table with one column before the others; unchanged where there is no such column."""
+        at = self.column(key)
+        if at is None:
+            return self
+        order = [at, *(place for place in range(len(self.columns)) if place != at)]
+        rows = tuple(replace(row, cells=tuple(row.cells[place] for place in order)) for row in self.rows)
+        return replace(self, columns=tuple(self.columns[place] for place in order), rows=rows)
+
+    def without_empty(self) -> Table:
+        """Return the table without columns that say nothing of any row; what their cells note is said below it."""
+        kept = [i for i in range(len(self.columns)) if any(row.cells[i].says_something for row in self.rows)]
+        lost = [cell.note for row in self.rows for i, cell in enumerate(row.cells) if i not in kept and cell.note]
+        rows = tuple(replace(row, cells=tuple(row.cells[i] for i in kept)) for row in self.rows)
+        notes = tuple(dict.fromkeys((*self.notes, *lost)))
+        return replace(self, columns=tuple(self.columns[i] for i in kept), rows=rows, notes=notes)
+
     def marked(self, block: int = 0) -> Table:
         """Mark best and second best of every column with a direction, compared as printed, so that ties share a mark.
 
@@ -102,6 +138,19 @@ class Table:
                 cells = tuple(replace(cell, mark=marks[i][place]) for i, cell in enumerate(rows[r].cells))
                 rows[r] = replace(rows[r], cells=cells)
         return replace(self, rows=tuple(rows))
+
+
+class Tables(list[Table]):
+    """Tables that are printed, and shown in a notebook, as such."""
+
+    def __repr__(self) -> str:
+        from .formats import render
+
+        return render(self, "table")
+
+    def _repr_html_(self) -> str:
+        """Return the tables as a notebook shows them, one after the other."""
+        return "\n".join(table._repr_html_() for table in self)
 
 
 def _marks(column: Column, cells: Sequence[Cell]) -> list[str]:

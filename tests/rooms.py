@@ -35,6 +35,7 @@ CONTRACTS = (
     _room("errors", "the exceptions a user can cause, and the nearest valid choice"),
     _room("words", "times, quantities, counts and names of data as people read them"),
     _room("names", "which names may become names of files"),
+    _room("named_files", "which config values may name files"),
     _room("files", "writing files and folders so that a crash leaves the old or the new"),
     _room("cache_folder", "where caches lie"),
     _room("found_once", "what is slow to find out about data, kept for the next time"),
@@ -49,6 +50,7 @@ CONTRACTS = (
     _room("userconfig", "the user's own settings file"),
     _room("registry", "names to classes and records: built in, installed, or given by path"),
     _room("user_code", "what identifies a class that a user's file brings"),
+    _room("code_identity", "which code makes numbers: the package's files, and those that a config chooses"),
     _room("exchange", "what travels in a round: parties and rows"),
     _room("row_algebra", "linear algebra on rows, for methods and the engine"),
     _room("memory", "whether a request fits the machine"),
@@ -83,6 +85,11 @@ LAYERS = (
         _room("config", "the one frozen record that a run is a function of", "architectures datasets scenarios"),
         _room("runs", "the one owner of run folders: which files, their form, written and read", "config"),
         _room("configured_tasks", "tasks as a config has them", "plugins tasks"),
+        _room(
+            "configured_code",
+            "the code that a config uses",
+            "algorithms architectures configured_tasks datasets metrics partitions tasks",
+        ),
         _room("networks", "a network at work, its answers checked", "architectures hooks models tasks"),
     ),
     (
@@ -97,7 +104,9 @@ LAYERS = (
             "each client's share of a dataset as batches",
             "config configured_tasks datasets kinds listeners metrics networks partitions plugins scenarios tasks",
         ),
-        _room("predictions", "predictions as files and pictures, paired with labels", "datasets kinds tasks"),
+        _room(
+            "predictions", "predictions as files and pictures, paired with labels", "datasets kinds metrics runs tasks"
+        ),
         _room(
             "checks",
             "whether the values of a config go together",
@@ -110,41 +119,42 @@ LAYERS = (
             "preset, scenario and overrides into one checked config",
             "algorithms architectures checks config datasets hooks meters models networks plugins presets scenarios",
         ),
-        _room("request", "everything a run is asked with, as a value", "ray_cluster resolving"),
+        _room("request", "everything a run is asked with, as a value", "ray_cluster resolving runs"),
+        _room("run_file", "a run asked for by a file", "config datasets request runs"),
         _room("importing", "configurations of the public code into ours", "datasets resolving scenarios"),
     ),
     (
         _room(
             "engine",
             "the federated round: clients, server, executors, checkpoints",
-            "algorithms client_models config configured_tasks cost data datasets flat_model hooks listeners losses "
-            "meters metrics models networks predictions presets ray_cluster runs tasks",
+            "algorithms client_models config configured_code configured_tasks cost data datasets flat_model hooks "
+            "listeners losses meters metrics models networks predictions presets ray_cluster runs tasks",
         ),
     ),
     (
-        _room("api", "a run from Python", "cost engine listeners request runs"),
+        _room("api", "a run from Python", "cost engine listeners request run_file runs"),
         _room(
             "pretrain",
             "the encoder weights that the package ships",
             "client_models config data datasets engine listeners models runs",
         ),
-        _room(FRONT, "what `import fmtlbench` offers", "api runs"),
     ),
     (
         _room(
             "bench",
             "grids of runs: planning, processes, progress",
-            "algorithms api config cost listeners presets ray_cluster request resolving runs scenarios",
+            "algorithms api config configured_code cost listeners presets ray_cluster request resolving runs scenarios",
         ),
         _room("reports", "tables, tests and figures of stored runs; never torch", "metrics runs tasks"),
+        _room(FRONT, "what `import fmtlbench` offers", "api reports runs"),
     ),
     (
         _room(
             "cli",
             "the command line: the only room that joins the others",
             "algorithms api architectures bench client_models cost data datasets engine fmtlbench importing listeners "
-            "meters metrics models networks partitions predictions presets pretrain reports request resolving runs "
-            "scenarios tasks",
+            "meters metrics models networks partitions predictions presets pretrain reports request resolving run_file "
+            "runs scenarios tasks",
         ),
         _room("__main__", "`python -m fmtlbench`", "cli"),
     ),

@@ -15,7 +15,7 @@ from PIL import Image
 from tiny import TINY
 
 from fmtlbench.cli import build_parser
-from fmtlbench.cli._request import overrides_of
+from fmtlbench.cli._request import request_from
 from fmtlbench.resolving import resolve
 
 ROOT = Path(__file__).parents[1]
@@ -53,7 +53,8 @@ def test_commands_parse_and_name_things_that_exist(command, tmp_path, monkeypatc
     (tmp_path / "my_method.py").write_text(file_of_the_guide("half_way.py"))
     args = build_parser().parse_args(shlex.split(command)[1:])
     if args.verb == "run":
-        resolve(args.algo, args.scenario, args.preset, args.seed, overrides=overrides_of(args))
+        request = request_from(args)
+        resolve(request.algo, request.scenario, request.preset, request.seed, overrides=request.overrides)
     elif args.verb in ("show", "list"):
         assert args.func(args) == 0
 
@@ -241,3 +242,15 @@ def test_the_page_about_clusters_names_all_of_rays_options():
 
     page = (ROOT / "docs/cluster.md").read_text()
     assert all(f"`{SECTION}{field.name}`" in page for field in dataclasses.fields(RayOptions))
+
+
+def test_the_readme_s_table_is_what_the_leaderboard_prints():
+    from fmtlbench.reports.collect import collect
+    from fmtlbench.reports.formats import render
+    from fmtlbench.reports.leaderboard import leaderboards
+
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    printed = render(leaderboards(collect([ROOT / "results" / "nano-3"])), "md")
+    rows = [line for line in printed.splitlines() if line.startswith("| ") and not line.startswith(("| Method", "| :"))]
+    assert len(rows) == 8
+    assert [row for row in rows if row not in text] == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +40,12 @@ def installed(tmp_path_factory):
     return site
 
 
+def copy_of(installed, folder):
+    """The same, with files of its own that a test may edit."""
+    shutil.copytree(installed, folder, symlinks=False)
+    return folder
+
+
 def fmtlbench(installed, *argv, **options):
     environment = {**os.environ, "PYTHONPATH": str(installed), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-W", "error::UserWarning", "-m", "fmtlbench", *map(str, argv)]
@@ -71,9 +78,8 @@ def test_two_rounds_with_all_of_it(installed, tmp_path):
         ("stripes", "semseg", "mIoU"), ("stripes", "brightness", "dErr"), ("nyud", "disparity", "RMSE"),
     }  # fmt: skip
     assert summary["title"] == "Halfway" and summary["rounds"] == 2
-    saved = {
-        path.parent.name for path in (tmp_path / "runs").rglob("predictions/**/*") if path.suffix in (".png", ".npy")
-    }
+    files = [path for path in (tmp_path / "runs").rglob("predictions/**/*") if "examples" not in path.parts]
+    saved = {path.parent.name for path in files if path.suffix in (".png", ".npy")}
     assert saved == {"semseg", "brightness", "disparity"}
     table = fmtlbench(installed, "leaderboard", tmp_path / "runs", "--format", "csv")
     assert table.returncode == 0, table.stderr
@@ -91,6 +97,29 @@ def test_tables_outlive_the_package(installed, tmp_path):
     table = fmtlbench(tmp_path, "leaderboard", tmp_path / "runs", "--format", "csv")
     assert table.returncode == 0, table.stderr
     assert "Halfway" in table.stdout and "stripes/brightness/dErr" in table.stdout
+
+
+def test_an_edit_of_the_package_makes_another_run(installed, tmp_path):
+    """What it brings counts by its files; an edit of a comment does not."""
+    site = copy_of(installed, tmp_path / "site")
+    settings = [word for key, value in OPTIONS.items() for word in ("--set", f"{key}={value}")]
+
+    def run():
+        return fmtlbench(
+            site, "run", "--algo", "halfway", "--scenario", "hello", "--rounds", 1, "--no-energy", "--device", "cpu",
+            "--out", tmp_path / "runs", "--format", "json", *settings,
+        )  # fmt: skip
+
+    first = json.loads(run().stdout)
+    with (site / "hello_fmtl" / "metric.py").open("a") as file:
+        file.write("# a comment\n")
+    assert json.loads(run().stdout)["reused"]
+    with (site / "hello_fmtl" / "metric.py").open("a") as file:
+        file.write("ADDED = 1\n")
+    done = run()
+    second = json.loads(done.stdout)
+    assert not second["reused"] and second["folder"].startswith(f"{first['folder']}-")
+    assert "was made by other code (metrics: metric.py changed)" in done.stderr
 
 
 @pytest.mark.parametrize(("kind", "wrong"), [("algorithms", "halfwey"), ("tasks", "brightnes")])

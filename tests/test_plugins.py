@@ -157,12 +157,18 @@ def test_a_label_of_another_form_names_image_and_task(files):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("40 * index", "gone * index", r"flat train, image [abcd]: sample failed: NameError"),
-        ("return {key:", "return {} and {key:", r"flat train, image [abcd]: sample gave no image, depth"),
+        ("40 * index", "gone * index", r"flat (train|test), image [abcd]: sample failed: NameError"),
+        ("return {key:", "return {} and {key:", r"flat (train|test), image [abcd]: sample gave no image"),
         ("(32, 32, 3), 40", "(32, 32), 40", r"image [abcd]: uint8 \[32, 32\], expected an image of uint8 \[H, W, 3\]"),
         ('["a", "b", "c", "d"]', '["a", "a"]', r"list_images gave .*each once"),
         ('["a", "b", "c", "d"]', "[]", r"list_images gave .*at least one"),
         ('["a", "b", "c", "d"]', "1 / 0", r"list_images failed: ZeroDivisionError"),
+        (
+            '["a", "b", "c", "d"]',
+            "exit(0)",
+            r"flat train: list_images failed: sys\.exit\(0\) is not for a hook \(.*flat\.py:",
+        ),
+        ("40 * index", "exit(0)", r"image [abcd]: sample failed: sys\.exit\(0\) is not for a hook \(.*flat\.py:"),
         ("1.0 + index, np.float32", "np.nan, np.float32", r"image [abcd]: depth: NaN or infinity"),
     ],
 )
@@ -171,6 +177,41 @@ def test_a_readers_mistake_is_one_line(files, old, new, message):
     (files / "flat.py").write_text(DATASET.replace(old, new))
     with pytest.raises(FmtlbenchError, match=message):
         run(files)
+
+
+def test_a_reader_that_exits_while_it_is_opened_is_one_line(files):
+    (files / "flat.py").write_text(DATASET + "\n    def __init__(self, *args, **options):\n        exit(0)\n")
+    with pytest.raises(
+        FmtlbenchError, match=r"flat .*opening it failed: sys\.exit\(0\) is not for a hook \(.*flat\.py:"
+    ):
+        run(files)
+
+
+@pytest.mark.parametrize(
+    ("old", "hook"), [("self._add(", "exit(0) or self._add("), ("return {value}", "return exit(0), {value}")]
+)
+def test_a_metric_that_exits_is_one_line(files, old, hook):
+    (files / "share.py").write_text(METRIC.replace(old, hook).format(limit=0, value=1.0))
+    message = r"metric share failed on depth of client flat-depth-1: sys\.exit\(0\) is not for a hook \(.*share\.py:"
+    with pytest.raises(FmtlbenchError, match=message):
+        run(files, **{"evaluation.metrics.depth": str(files / "share.py")})
+
+
+def test_a_partition_that_exits_is_one_line(files):
+    (files / "turns.py").write_text(
+        "from fmtlbench.partitions import PARTITIONS, PartitionRule\n\n\n@PARTITIONS.register('turns')\n"
+        "class Turns(PartitionRule):\n    description = 'd'\n\n    def deal(self, *given):\n        exit(0)\n"
+    )
+    (files / "flat.yml").write_text(SCENARIO + "partition: {kind: turns.py}\n")
+    with pytest.raises(FmtlbenchError, match=r"'turns': deal failed: sys\.exit\(0\) is not for a hook \(.*turns\.py:"):
+        run(files)
+
+
+@pytest.mark.parametrize("kind", ["flat.py", "share.py"])
+def test_a_file_that_exits_while_it_is_loaded_is_one_line(files, kind):
+    (files / kind).write_text("import sys\nsys.exit(0)\n")
+    with pytest.raises(UsageError, match=rf"{kind}:2: SystemExit: 0"):
+        run(files, **{"evaluation.metrics.depth": str(files / "share.py")})
 
 
 def test_an_edited_reader_is_not_served_from_the_cache(files, monkeypatch):
@@ -228,6 +269,7 @@ def test_a_wrong_metric_partition_or_task_is_told_before_anything_runs(files, ki
     (files / "wrong.py").write_text(text)
     with pytest.raises(UsageError, match=message):
         take_file(kind, str(files / "wrong.py"), "", {})
+    assert main(["list", f"{kind}s"]) == 0  # what was refused is in no registry
 
 
 @pytest.mark.parametrize(("old", "new"), [("return 1.0, {}", "return 1.0 / 0, {}"), ("return 1.0, {}", "return 1.0")])

@@ -106,7 +106,7 @@ def test_stretched_images_are_trained_scored_and_predicted_at_their_own_size(roo
     assert shapes and shapes <= {(60, 88), (48, 64), (62, 90)}  # the archive's, not the network's 64×96
     capsys.readouterr()
     argv = ["evaluate", "--task", "depth", "--dataset", "nyud", "--pred", depths, "--gt", root / "NYUDv2"]
-    assert main([*map(str, argv), "--json"]) == 0  # what MaT-FL's code scores
+    assert main([*map(str, argv), "--json", "--trust"]) == 0  # what MaT-FL's code scores; one round learns no metres
     value = json.loads(capsys.readouterr().out)["value"]
     inside = next(r["value"] for (_, task), r in scores(folders[0]).items() if task == "depth")
     assert value == pytest.approx(inside, rel=0.05)
@@ -117,7 +117,8 @@ def test_stretched_images_are_trained_scored_and_predicted_at_their_own_size(roo
 
 @pytest.fixture(scope="module")
 def finished(root, tmp_path_factory):
-    return run("st_mt_1", tmp_path_factory.mktemp("runs"), "--rounds", 2, "--data-root", root, "--save-predictions")
+    more = ("--rounds", 2, "--data-root", root, "--save-predictions", "--keep", "exact")
+    return run("st_mt_1", tmp_path_factory.mktemp("runs"), *more)
 
 
 def scores(folder):
@@ -141,7 +142,7 @@ def test_every_client_learns_and_is_scored(finished):
 
 def evaluate(capsys, task, dataset, pred, gt, *more):
     capsys.readouterr()
-    argv = ["evaluate", "--task", task, "--dataset", dataset, "--pred", pred, "--gt", gt, "--json", *more]
+    argv = ["evaluate", "--task", task, "--dataset", dataset, "--pred", pred, "--gt", gt, "--json", "--trust", *more]
     assert main([str(word) for word in argv]) == 0
     return json.loads(capsys.readouterr().out)
 
@@ -179,6 +180,40 @@ def test_edges_are_scored_too(finished, root, capsys, client_id, archive):
 
 
 # -- where data come from moves no number ------------------------------------------------------------------------------
+
+
+def test_predictions_made_elsewhere_get_the_scores_of_the_run(finished, root, tmp_path):
+    """Padded, cropped and scored as the run's own images are."""
+    from fmtlbench.runs.folder import RunFolder
+
+    data = ("--data-root", str(root))
+    assert main(["predict", str(finished), "--arrays", "-o", str(tmp_path / "pred"), *data]) == 0
+    asked = ["score-external", str(tmp_path / "pred"), "--name", "Theirs", "--like", str(finished), "--trust", *data]
+    assert main([*asked, "-o", str(tmp_path / "runs")]) == 0
+    (folder,) = (tmp_path / "runs").glob("*/Theirs/*")
+    ours, theirs = (RunFolder(Path(place)).summary() for place in (finished, folder))
+    assert theirs["scores"] == ours["scores"] and theirs["setting"] == ours["setting"]
+
+
+def test_a_small_size_says_once_that_it_crops(root, duo):
+    from fmtlbench.data.open import open_datasets
+    from fmtlbench.listeners import Listener
+
+    class Notes(Listener):
+        def __init__(self):
+            self.told = []
+
+        def note(self, text):
+            self.told.append(text)
+
+    small = {**NANO, "data.size": {"pascal": [96, 96], "nyud": [32, 64]}}
+    told = {}
+    for name, values in {"cropped": small, "stretched": {**small, "data.resize": "fixed", "train.augment": []}}.items():
+        notes = Notes()
+        open_datasets(resolve("local", str(duo), overrides=values), root, notes)
+        told[name] = [note for note in notes.told if "data.resize=fixed" in note]
+    assert len(told["cropped"]) == 1 and told["cropped"][0].startswith("nyud: images such as the first, of")
+    assert told["stretched"] == []
 
 
 @pytest.fixture(scope="module")
@@ -247,7 +282,7 @@ def test_killed_and_resumed_equals_uninterrupted(expected, root, duo, tmp_path):
 def test_the_paper_preset_at_a_reduced_size_with_weights_from_a_file(root, duo, tmp_path):
     import timm
 
-    from fmtlbench.models.backbones import BACKBONES
+    from fmtlbench.models.catalog import BACKBONES
 
     spec, file = BACKBONES["swin_nano"], tmp_path / "nano.safetensors"
     torch.manual_seed(1)

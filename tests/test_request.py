@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+import shlex
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from fmtlbench import cli
 from fmtlbench.cli._request import request_from
 from fmtlbench.errors import UsageError
 from fmtlbench.request import EXECUTORS, RunRequest
+from fmtlbench.runs.kept import KEEP
+from fmtlbench.runs.made_by import REUSES
 
 # argparse takes a lone "--" for the end of all flags, whatever flag it is the value of.
 texts = st.text(st.characters(exclude_categories=["Cs"])).filter(lambda text: text != "--")
@@ -26,12 +29,27 @@ values = st.recursive(
 )
 keys = st.lists(names, min_size=1, max_size=3).map(".".join)
 requests = st.builds(
-    RunRequest, algo=texts, scenario=texts, preset=texts, seed=st.integers(), rounds=st.none() | st.integers(),
-    device=texts, data_root=st.none() | texts, out=texts, fresh=st.booleans(), save_predictions=st.booleans(),
-    energy=st.none() | st.booleans(), country=st.none() | texts, region=st.none() | texts,
-    log=st.lists(names), executor=st.sampled_from(EXECUTORS), ray_address=st.none() | texts,
+    RunRequest,
+    algo=texts,
+    scenario=texts,
+    preset=texts,
+    seed=st.integers(),
+    rounds=st.none() | st.integers(),
+    device=texts,
+    data_root=st.none() | texts,
+    out=texts,
+    fresh=st.booleans(),
+    save_predictions=st.booleans(),
+    keep=st.none() | st.sampled_from(KEEP),
+    reuse=st.sampled_from(REUSES),
+    energy=st.none() | st.booleans(),
+    country=st.none() | texts,
+    region=st.none() | texts,
+    log=st.lists(names),
+    executor=st.sampled_from(EXECUTORS),
+    ray_address=st.none() | texts,
     overrides=st.dictionaries(keys, values, max_size=4),
-)  # fmt: skip
+)
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +61,9 @@ def parse():
 def test_a_strategy_draws_every_field():
     """A field that is forgotten here would not be tried below."""
     drawn = {"algo", "scenario", "preset", "seed", "rounds", "device", "data_root", "out", "fresh", "save_predictions",
-             "energy", "country", "region", "log", "executor", "ray_address", "overrides"}  # fmt: skip
-    assert {f.name for f in dataclasses.fields(RunRequest)} == drawn
+             "keep", "reuse", "energy", "country", "region", "log", "executor", "ray_address", "overrides"}  # fmt: skip
+    of_files = {"stored", "lines"}  # what --config brings: tests/test_run_file.py
+    assert {f.name for f in dataclasses.fields(RunRequest)} == drawn | of_files
 
 
 @settings(max_examples=150, deadline=None)
@@ -122,3 +141,24 @@ def test_how_clients_are_spread_is_no_part_of_a_config():
     asked = {"ray.workers": 2, "ray.gpus_per_client": 0.5, "federation.park": "disk"}
     spread = RunRequest.of("fedavg", "st_mt_1", executor="ray", **asked)
     assert spread.config().hash() == plain.hash() and spread.ray_options().gpus_per_client == 0.5
+
+
+def test_a_recorded_command_is_short_and_runnable(parse, tmp_path, monkeypatch):
+    """Paths below the working directory are relative to it; what a shell would take apart is quoted."""
+    monkeypatch.chdir(tmp_path)
+    request = RunRequest(
+        str(tmp_path / "my method.py"),
+        "./duo.yml",
+        out=tmp_path / "runs",
+        data_root="/elsewhere/data",
+        overrides={"data.files": {"robots": str(tmp_path / "robots.py")}, "train.lr": 1e-3},
+    )
+    words = shlex.split(request.command())
+    assert words[:6] == ["fmtlbench", "run", "--algo", "my method.py", "--scenario", "duo.yml"]
+    assert "'my method.py'" in request.command() and str(tmp_path) not in request.command()
+    assert parse(words[2:]).anywhere() == request.anywhere()
+
+
+def test_what_may_be_reused_is_one_of_two_words():
+    with pytest.raises(UsageError, match="--reuse sam: no reuse 'sam'; did you mean 'same-code'"):
+        RunRequest("local", "st_mt_1", reuse="sam")

@@ -14,6 +14,16 @@ from ..runs.folder import RunFolder
 from ..words import say_duration
 from .plan import Plan, PlannedRun
 
+# Values that hardly change how long a round takes. Validation makes it shorter: the estimate is then a bit too long.
+PACELESS = (
+    "rounds",
+    "data.validation",
+    *(
+        f"train.{name}"
+        for name in ("lr", "weight_decay", "betas", "decay", "min_lr", "warmup_lr", "warmup_epochs", "warmup_rounds")
+    ),
+    *(f"train.{name}" for name in ("schedule", "loss_weights", "edge_weight", "clip_norm")),
+)
 MOST_READ = 10  # newest finished runs looked at, per scenario and method
 
 
@@ -58,7 +68,7 @@ class Pace:
         wanted = {_setting(run.config) for run in plan.missing()}
         groups = {(r.config.scenario.name, f"{r.config.preset}-{r.config.data.source}-s*") for r in plan.missing()}
         for scenario, pattern in groups:
-            for method in sorted((plan.out / scenario).glob("*/")):
+            for method in sorted(m for out in (plan.out, *plan.known) for m in (out / scenario).glob("*/")):
                 for folder in newest_finished(method.glob(pattern), MOST_READ):
                     self._learn_other(folder, wanted)
 
@@ -70,21 +80,25 @@ class Pace:
         if _setting(config) in wanted:
             self.learn(config, folder)
 
-    def seconds(self, run: PlannedRun) -> float | None:
-        """Return the time for the rounds that are left: by the method's own pace, else by others' of its setting."""
+    def seconds(self, run: PlannedRun, whole: bool = False) -> float | None:
+        """Return the time for the rounds that are left: by the method's own pace, else by others' of its setting.
+
+        `whole`: for all rounds, as if none were done.
+        """
         methods = self.measured.get(_setting(run.config), {})
         own = methods.get(run.config.algorithm.name)
         paces = list(own.values()) if own else [fmean(others.values()) for others in methods.values()]
-        return run.rounds_left * fmean(paces) if paces else None
+        rounds = run.config.federation.rounds if whole else run.rounds_left
+        return rounds * fmean(paces) if paces else None
 
-    def total(self, runs: Iterable[PlannedRun], jobs: int) -> Estimate:
+    def total(self, runs: Iterable[PlannedRun], jobs: int, whole: bool = False) -> Estimate:
         """Estimate the time for `runs`, `jobs` at a time, as if they did not slow each other down."""
-        each = [self.seconds(run) for run in runs]
+        each = [self.seconds(run, whole) for run in runs]
         known = [seconds for seconds in each if seconds is not None]
         spread = max(sum(known) / jobs, max(known)) if known else 0.0
         return Estimate(spread, len(known), len(each) - len(known))
 
 
 def _setting(config: RunConfig) -> str:
-    """Return the setting without the rounds: how long one takes does not depend on how many there are."""
-    return config.setting().apart_from(["rounds"]).key
+    """Return the setting without values that hardly change how long a round takes."""
+    return config.setting().apart_from(PACELESS).key

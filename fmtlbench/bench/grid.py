@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..algorithms import ALGORITHMS
+from ..algorithms import ALGORITHMS, Algorithm
 from ..errors import UsageError, short_repr, unknown
-from ..presets import preset_files
+from ..presets import find_preset, name_preset
+from ..request import place_beside, place_files
 from ..resolving import parse_overrides
 from ..scenarios import probe_names, read_scenario, scenario_files
 from ..schema import build, limits, locate
 from ..yamlfile import load_yaml
+from .ranges import MOST_TRIALS, split
+from .trials import Trials, read_trials
 
+BASELINE = "local"  # every report compares with it
 MOST_SEEDS = 10_000  # more is a typing mistake
 
 
@@ -25,6 +29,20 @@ class Variant:
     label: str
     algo: str
     overrides: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def names(self) -> set[str]:
+        """Return what the variant may be called where ranges are given: its label or its method."""
+        return {self.label, label_of(self.algo, {}), self.method.name}
+
+    @property
+    def method(self) -> type[Algorithm]:
+        """Return the class of the method."""
+        return ALGORITHMS.resolve(self.algo, "--algos")
+
+    def with_trial(self, overrides: Mapping[str, Any]) -> Variant:
+        """Return the variant with the values of a trial, which its label tells."""
+        return Variant(extend_label(self.label, overrides), self.algo, {**self.overrides, **overrides})
 
 
 @dataclass(frozen=True)
@@ -38,6 +56,8 @@ class Grid:
     defaults: dict[str, Any]  # the file's overrides of every run
     flags: dict[str, Any]  # the command line's
     where: dict[tuple[str | None, str], str]  # (variant's label or None for all, key) → file:line of an override
+    trials: Trials = field(default_factory=Trials)  # to tune with; a sweep's are variants already
+    shortfalls: tuple[str, ...] = ()  # of which methods fewer trials were drawn than asked for
 
     def overrides(self, variant: Variant) -> dict[str, Any]:
         """Return the overrides of a variant: the command line's above its own, its own above the file's."""
@@ -71,6 +91,11 @@ class GridFile:
     rounds: int | None = limits(None, low=1)
     set: dict[str, Any] = field(default_factory=dict)
     variants: tuple[VariantEntry, ...] = ()
+    sweep: dict[str, Any] = field(default_factory=dict)
+    search: dict[str, Any] = field(default_factory=dict)
+    trials: int | None = limits(None, low=1, high=MOST_TRIALS)
+    search_seed: int | None = limits(None, low=0)
+    tune: dict[str, dict[str, Any]] = field(default_factory=dict)  # method → key → range
 
 
 @dataclass(frozen=True)
@@ -83,6 +108,11 @@ class Flags:
     preset: str | None = None
     rounds: int | None = None
     overrides: Mapping[str, Any] = field(default_factory=dict)
+    sweep: Sequence[str] = ()  # key=range each
+    search: Sequence[str] = ()
+    trials: int | None = None
+    search_seed: int | None = None
+    tune: bool = False  # keep trials apart from the variants
 
 
 def read_grid(file: str | Path | None, flags: Flags) -> Grid:
@@ -112,7 +142,13 @@ def read_grid(file: str | Path | None, flags: Flags) -> Grid:
         raise UsageError("which algorithms? --algos fedavg,fedhca2 or --algos all (fmtlbench list algorithms)")
     if not scenarios:
         raise UsageError("which scenarios? --scenarios st_mt_1 or --scenarios all (fmtlbench list scenarios)")
-    of_all = _files_beside(entries.set, base)
+    trials = read_trials(entries, flags, origins)
+    _check_ranges(trials, chosen, flags)
+    shortfalls = trials.shortfalls(chosen)
+    of_all = place_files(entries.set, base)
+    where = _override_lines(entries, origins)
+    if not flags.tune:
+        chosen, where = _expand(chosen, trials, where)
     return Grid(
         _unlike(chosen),
         tuple(_scenarios(scenarios)),
@@ -120,20 +156,49 @@ def read_grid(file: str | Path | None, flags: Flags) -> Grid:
         tuple(_presets(presets or [("nano", "")])),
         _with_rounds(of_all, entries.rounds, f"{origins.get('rounds')}: rounds: {entries.rounds}"),
         _with_rounds(flags.overrides, flags.rounds, f"--rounds {flags.rounds}"),
-        _override_lines(entries, origins),
+        where,
+        trials if flags.tune else Trials(),
+        tuple(shortfalls),
     )
 
 
-def split(text: str) -> list[str]:
-    """Split at commas, but not inside brackets: `fedavg,fedhca2[algo.c=0.2]` are two words."""
-    words, depth = [""], 0
-    for character in text:
-        depth += (character in "[{") - (character in "]}")
-        if character == "," and depth == 0:
-            words.append("")
-        else:
-            words[-1] += character
-    return [word.strip() for word in words if word.strip()]
+def _check_ranges(trials: Trials, variants: Iterable[Variant], flags: Flags) -> None:
+    """Refuse ranges for methods that are not in the grid, and of values that are set as well."""
+    variants = list(variants)
+    names = {name for variant in variants for name in variant.names} | ({BASELINE} if flags.tune else set())
+    for name, one in trials.ranges.items():
+        if one.algo is not None and one.algo not in names:
+            raise unknown("method of this bench", one.algo, names, trials.lines[name])
+        if one.key in flags.overrides or (one.key == "federation.rounds" and flags.rounds is not None):
+            raise UsageError(f"{trials.lines[name]}: {one.key} is set by a flag too; give one of them")
+        for variant in variants:
+            if one.key in variant.overrides and (one.algo is None or one.algo in variant.names):
+                raise UsageError(f"{trials.lines[name]}: {one.key} is set by {variant.label} too; give one of them")
+
+
+def _expand(
+    variants: Iterable[Variant], trials: Trials, where: Mapping[tuple[str | None, str], str]
+) -> tuple[list[Variant], dict[tuple[str | None, str], str]]:
+    """Return a variant for each trial, and the lines of overrides with those of the trials' ranges."""
+    expanded, places = [], dict(where)
+    for variant in variants:
+        tried = trials.of(variant) or [{}]
+        expanded += [variant.with_trial(trial) for trial in tried]
+        places |= place_trials(variant, tried, trials, where)
+    return expanded, places
+
+
+def place_trials(
+    variant: Variant, tried: Iterable[Mapping[str, Any]], trials: Trials, where: Mapping[tuple[str | None, str], str]
+) -> dict[tuple[str | None, str], str]:
+    """Return the lines of a variant's overrides and those of the ranges that its trials are from, for every trial."""
+    own = {key: line for (label, key), line in where.items() if label == variant.label}
+    lines = trials.lines_of(variant)
+    return {
+        (variant.with_trial(trial).label, key): line
+        for trial in tried
+        for key, line in {**own, **{key: lines[key] for key in trial}}.items()
+    }
 
 
 def parse_seeds(text: str, where: str) -> tuple[int, ...]:
@@ -178,17 +243,17 @@ def _file_words(value: Any, key: str, origins: Mapping[str, str], base: Path) ->
         where = f"{locate(f'{key}.{i}', origins)}: {key}"
         if not isinstance(word, str):
             raise UsageError(f"{where}: expected a name, got {short_repr(word)}")
-        found.append((_beside(word, base), where))
+        found.append((place_beside(word, base), where))
     return found
 
 
 def _file_variants(entries: GridFile, origins: Mapping[str, str], base: Path) -> dict[str, Variant]:
     named: dict[str, Variant] = {}
     for i, entry in enumerate(entries.variants):
-        algo = _beside(entry.algo, base)
+        algo = place_beside(entry.algo, base)
         ALGORITHMS.resolve(algo, f"{locate(f'variants.{i}.algo', origins)}: variants.{i}.algo")
         label = entry.name or label_of(entry.algo, entry.set)
-        chosen = _files_beside(entry.set, base)
+        chosen = place_files(entry.set, base)
         where = f"{locate(f'variants.{i}.name', origins)}: variants.{i}"
         if label in named:
             raise UsageError(f"{where}: a second variant called {label!r}; give it a name of its own")
@@ -232,8 +297,15 @@ def label_of(algo: str, overrides: Mapping[str, Any]) -> str:
     def short(value: Any) -> Any:
         return Path(value).stem if isinstance(value, str) and value.endswith(".py") else value
 
-    chosen = ",".join(f"{key}={short(value)}" for key, value in overrides.items())
-    return short(algo) + (f"[{chosen}]" if overrides else "")
+    return extend_label(short(algo), {key: short(value) for key, value in overrides.items()})
+
+
+def extend_label(label: str, overrides: Mapping[str, Any]) -> str:
+    """Return a label that also tells overrides: `fedavg[train.lr=0.1]`."""
+    if not overrides:
+        return label
+    told = ",".join(f"{key}={value}" for key, value in overrides.items())
+    return f"{label[:-1]},{told}]" if label.endswith("]") else f"{label}[{told}]"
 
 
 def _unlike(variants: Iterable[Variant]) -> tuple[Variant, ...]:
@@ -260,24 +332,13 @@ def _scenarios(words: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def _presets(words: Iterable[tuple[str, str]]) -> list[str]:
+    """Return each preset once, by name or path; two files of one name are refused, since tables go by names."""
+    found: dict[str, str] = {}
     for word, where in words:
-        if word not in preset_files():
-            raise unknown("preset", word, preset_files(), where)
-    return list(dict.fromkeys(word for word, _ in words))
-
-
-def _beside(word: str, base: Path) -> str:
-    """Return the path of a file that a grid file names: it lies beside it, wherever the command is typed."""
-    name, bracket, options = word.partition("[")
-    return f"{base / name}{bracket}{options}" if name.endswith((".py", ".yml", ".yaml")) else word
-
-
-def _files_beside(overrides: Mapping[str, Any], base: Path) -> dict[str, Any]:
-    """Return overrides in which a network's file lies beside the grid file, as other files do."""
-    return {
-        key: _beside(value, base) if key == "model.architecture" and isinstance(value, str) else value
-        for key, value in overrides.items()
-    }
+        find_preset(word, where)
+        if found.setdefault(name_preset(word), word) != word:
+            raise UsageError(f"{where}: {found[name_preset(word)]} and {word} have one name; call one file differently")
+    return list(found.values())
 
 
 def _with_rounds(overrides: Mapping[str, Any], rounds: int | None, where: str) -> dict[str, Any]:

@@ -31,12 +31,13 @@ def note_failed(run: PlannedRun, reason: str) -> None:
     with contextlib.suppress(OSError, FmtlbenchError):  # the user's file may be gone by now
         method = ALGORITHMS.resolve(run.request.algo, "--algo")
         config = run.config
-        defaults = default_options(method, config.preset)
+        defaults = default_options(method, config.preset, config.preset_options)
         absence = Absence.of(FAILED, reason, method, config.algorithm.options, config.setting(), config.seed, defaults)
         write_absence(failed_file(run.store.folder), absence)
 
 
 def note_finished(run: PlannedRun) -> None:
-    """Remove the record of an earlier failure of the run."""
+    """Remove the record of an earlier failure of the run, also by other code."""
     with contextlib.suppress(OSError):
-        failed_file(run.store.folder).unlink(missing_ok=True)
+        for folder in (run.store.base, run.store.folder):
+            failed_file(folder).unlink(missing_ok=True)

@@ -7,17 +7,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ..code_identity import CodeIdentity, Sources
 from ..config import RunConfig
-from ..errors import FmtlbenchError, RefusedError, UsageError
-from ..presets import default_options
-from ..request import RunRequest
+from ..configured_code import code_of
+from ..errors import FmtlbenchError, RefusedError, UsageError, one_line
+from ..presets import default_options, name_preset
+from ..request import RunRequest, name_line
 from ..resolving import resolve, resolve_options, resolve_setting
 from ..runs.absence import REFUSED, Absence, refused_file
 from ..runs.store import RunStore
 from ..schema import plain
-from .grid import Grid, Variant, label_of
+from ..words import say_count
+from .grid import BASELINE, Grid, Variant, label_of
 
-BASELINE = "local"  # every report compares with it
+OTHER_CODE = "other code"  # only a run by other code is there, which does not count
+DAMAGED = "damaged"  # a file of the run cannot be read, so that it cannot be shown or gone on with
+STATES = ("done", "resume", "new", OTHER_CODE, DAMAGED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,8 +33,9 @@ class PlannedRun:
     request: RunRequest
     config: RunConfig
     store: RunStore
-    state: str  # "done", "resume" or "new"
+    state: str  # one of STATES
     rounds_done: int
+    problem: str = ""  # what is damaged, and what to do
 
     @property
     def name(self) -> str:
@@ -37,12 +43,23 @@ class PlannedRun:
         return f"{self.config.scenario.name} · {self.label} · s{self.config.seed}"
 
     @property
+    def key(self) -> str:
+        """Return what names the run and the code that makes it: one process at a time does it."""
+        return f"{self.config.hash()[:32]}-{self.store.code.sha256[:8]}"
+
+    @property
     def rounds_left(self) -> int:
         return max(self.config.federation.rounds - self.rounds_done, 0) if self.state != "done" else 0
 
     def finished(self) -> bool:
-        """Whether the folder holds a result by now."""
+        """Whether there is a result by now, wherever the run lies by now."""
+        self.store.choose_folder()
         return self.store.files.is_finished()
+
+    def finished_by_newer_code(self) -> bool:
+        """Whether the run's process has left a result by code that was edited after the plan was made."""
+        self.store.code = code_of(self.config, Sources())
+        return self.finished()
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,14 +91,35 @@ class Plan:
     refusals: list[Refusal] = field(default_factory=list)
     cells: dict[tuple[str, str], list[PlannedRun | Refusal]] = field(default_factory=dict)
     absences: dict[Path, Absence] = field(default_factory=dict)  # file below `out` → what tables say of a refusal
+    known: tuple[Path, ...] = ()  # other folders with runs whose pace may be learnt from
 
     def missing(self) -> list[PlannedRun]:
         return [run for run in self.runs if run.state != "done"]
 
     def counts(self) -> dict[str, int]:
         states = [run.state for run in self.runs]
-        found = {state: states.count(state) for state in ("done", "resume", "new")}
+        found = {state: states.count(state) for state in STATES}
         return {**found, "refused": sum(refusal.seeds for refusal in self.refusals)}
+
+    def notes(self) -> list[str]:
+        """Say what a table of states does not: why pairs are refused, what is damaged, how other code differs."""
+        damaged = [f"damaged: {one_line(run.problem)}" for run in self.runs if run.problem]
+        return [*(f"refused: {refusal.reason}" for refusal in self.refusals), *damaged, *self.code_changes()]
+
+    def code_changes(self) -> list[str]:
+        """Say how other code differs that has made runs of this plan, and what that means; a line for each change."""
+        concerned: dict[tuple[str, bool], int] = {}
+        for run in self.runs:
+            if place := run.store.place if run.store.place.change else None:
+                key = (place.change, place.is_by_other)
+                concerned[key] = concerned.get(key, 0) + 1
+        lines = []
+        for (change, is_taken), count in concerned.items():
+            means = (
+                "taken as they are" if is_taken else "not taken, a folder of its own for each; --reuse any takes them"
+            )
+            lines.append(f"other code: {say_count(count, 'run')} ({change}): {means}")
+        return lines
 
     def table(self, state_of: Callable[[PlannedRun], str]) -> list[dict[str, str]]:
         """Return records for printing, methods × scenarios, the longer side down; a cell counts runs by their state."""
@@ -112,7 +150,7 @@ def make_plan(grid: Grid, template: RunRequest, device: str, with_local: bool = 
         device: The kind that `template.device` means here: cpu, cuda or mps.
         with_local: Add the local runs that others are compared with.
     """
-    plan = Plan(Path(template.out))
+    plan, sources = Plan(Path(template.out)), Sources()
     # `auto` becomes what was found, so that the runs land where the plan looked.
     template = replace(template, device=device if template.device == "auto" else template.device)
     found: dict[Path, PlannedRun] = {}
@@ -120,13 +158,14 @@ def make_plan(grid: Grid, template: RunRequest, device: str, with_local: bool = 
 
     def enter(variant: Variant, overrides: dict[str, Any], scenario: str, preset: str) -> bool:
         """Fill one cell of the table; False if it is refused."""
-        column = Path(scenario).stem + (f" ({preset})" if len(grid.presets) > 1 else "")
+        column = Path(scenario).stem + (f" ({name_preset(preset)})" if len(grid.presets) > 1 else "")
         cell = plan.cells.setdefault((variant.label, column), [])
         config = _resolve(grid, variant, scenario, preset, device, overrides)
         if isinstance(config, str):
             plan.refusals.append(Refusal(variant, scenario, preset, overrides, len(grid.seeds), config))
             cell.append(plan.refusals[-1])
             return False
+        code = code_of(config, sources)
         for seed in grid.seeds:
             where = template.data_root if config.reads_files else None
             asked = replace(
@@ -138,7 +177,7 @@ def make_plan(grid: Grid, template: RunRequest, device: str, with_local: bool = 
                 data_root=where,
                 overrides=overrides,
             )
-            run = _planned(variant.label, asked, replace(config, seed=seed))
+            run = _planned(variant.label, asked, replace(config, seed=seed), code)
             run = found.setdefault(run.store.folder, run)
             cell.append(run)
             # A seed's baseline, then its methods: the first complete table comes as early as it can.
@@ -148,7 +187,7 @@ def make_plan(grid: Grid, template: RunRequest, device: str, with_local: bool = 
     for preset in grid.presets:
         for scenario in grid.scenarios:
             entered = [v for v in grid.variants if enter(v, grid.overrides(v), scenario, preset)]
-            for variant, overrides in _baselines(grid, entered).items() if with_local else ():
+            for variant, overrides in list_baselines(grid, entered).items() if with_local else ():
                 enter(Variant(variant, BASELINE), overrides, scenario, preset)
     plan.runs = sorted(order, key=order.__getitem__)
     if not plan.runs:
@@ -196,7 +235,7 @@ def _without_options(overrides: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in overrides.items() if not key.startswith("algo.")}
 
 
-def _baselines(grid: Grid, variants: list[Variant]) -> dict[str, dict[str, Any]]:
+def list_baselines(grid: Grid, variants: Sequence[Variant]) -> dict[str, dict[str, Any]]:
     """Return, by label, the overrides of the local runs that `variants` need, unless the grid has them."""
     needed: dict[str, dict[str, Any]] = {}
     for variant in variants:
@@ -214,25 +253,25 @@ def _resolve(
     try:
         return resolve(variant.algo, scenario, preset, seed=0, device=device, overrides=overrides)
     except UsageError as error:
-        message = str(error)
-        for key in overrides:
-            if message.startswith(f"--set {key}=") and (origin := grid.origin(variant, key)):
-                message = f"{origin}: {message.removeprefix('--set ')}"
+        of_method = str(error).startswith("--set algo.") and len(grid.variants) > 1
+        message = str(name_line(error, {key: grid.origin(variant, key) for key in overrides}))
         if isinstance(error, RefusedError):
             return message
-        if message.startswith("--set algo.") and len(grid.variants) > 1:
-            message += f" (for {variant.label}; an option of one method only: --algos NAME[algo.option=value])"
+        if of_method:
+            own = "--algos NAME[algo.option=value], --sweep NAME:algo.option=range"
+            message += f" (for {variant.label}; an option of one method only: {own})"
         raise type(error)(message) from None
 
 
-def _planned(label: str, request: RunRequest, config: RunConfig) -> PlannedRun:
-    store = RunStore(Path(request.out), config)
-    state, rounds = "new", 0
+def _planned(label: str, request: RunRequest, config: RunConfig, code: CodeIdentity) -> PlannedRun:
+    store = RunStore(Path(request.out), config, code, request.reuse)
+    state, rounds = OTHER_CODE if store.place.change else "new", 0
     try:
         if store.summary() is not None:
             state, rounds = "done", config.federation.rounds
         elif rounds := len(store.rounds()):
             state = "resume"
-    except FmtlbenchError:  # damaged: the run will say so itself, with what to do
-        state = "resume"
+            store.check_records()
+    except FmtlbenchError as error:
+        return PlannedRun(label, request, config, store, DAMAGED, 0, str(error))
     return PlannedRun(label, request, config, store, state, rounds)

@@ -9,8 +9,9 @@ from typing import Any
 from ..errors import UsageError
 from ..request import RunRequest
 from ..scenarios import Scenario, load_scenario, probe_names
-from .grid import Flags, Grid, Variant, read_grid, split
+from .grid import Flags, Grid, Variant, read_grid
 from .plan import Plan, PlannedRun, join_plans, make_plan
+from .ranges import split
 
 
 @dataclass(frozen=True)

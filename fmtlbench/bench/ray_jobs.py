@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import FmtlbenchError, one_line
-from ..ray_cluster import check_versions, connected, read_token
-from ..runs.session import KERNEL_CHOICES, versions
+from ..ray_cluster import check_versions, cluster_versions, connected, read_token
+from ..runs.session import KERNEL_CHOICES
 from .child import Child, Followed
 from .plan import PlannedRun
 
@@ -84,7 +84,7 @@ def ray_jobs(address: str | None, out: Path, cpus: float = 1.0, gpus: float = 0.
         folder = out.absolute() / ".bench"
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / f"shared-{secrets.token_hex(4)}"
-        shared = Shared(str(file), secrets.token_hex(8), versions())
+        shared = Shared(str(file), secrets.token_hex(8), cluster_versions())
         file.write_text(shared.token, encoding="utf-8")
         try:
             _check_nodes(ray, nodes, shared)

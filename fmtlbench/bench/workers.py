@@ -185,7 +185,7 @@ class Workers:
             self._start_one(self.queue.popleft())
 
     def _start_one(self, run: PlannedRun) -> None:
-        taken = claim(self.bench / "claims", run.config.hash()[:32])
+        taken = claim(self.bench / "claims", run.key)
         if taken is None:
             self.elsewhere.append(run)
             return
@@ -199,7 +199,7 @@ class Workers:
             return
         record = self.outcome.records[run]
         record.attempts += 1
-        log = self.bench / "logs" / run.config.folder().with_name(f"{run.config.folder().name}.log")
+        log = self.bench / "logs" / run.config.folder().with_name(f"{run.store.folder.name}.log")
         record.log = str(log)
         try:
             child = self.hosts.start(run, self.command(run), log, taken.fileno())
@@ -235,7 +235,7 @@ class Workers:
 
     def _ended(self, working: _Working, code: int) -> None:
         run, child = working.run, working.child
-        if code == 0 and run.finished():
+        if code == 0 and (run.finished() or run.finished_by_newer_code()):
             self.pace.learn(run.config, run.store.folder)
             self._settle(run, "ran")
         elif child.interrupted:

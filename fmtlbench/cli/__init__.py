@@ -17,21 +17,26 @@ VERBS = (
     "show",
     "import_config",
     "data",
+    "runs",
     "pretrain",
     "predict",
     "evaluate",
+    "score_external",
     "leaderboard",
     "stats",
     "stability",
     "plot",
     "cost",
     "export",
+    "export_weights",
     "published",
     "compare",
+    "completion",
 )
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """Build the parser of all verbs, or of the one alone that `words`, the command's, begin with: that is quicker."""
     parser = argparse.ArgumentParser(
         prog="fmtlbench",
         description="Benchmark suite and baseline zoo for hetero-client federated multi-task learning.",
@@ -39,7 +44,8 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version)
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    for verb in VERBS:
+    asked = words[0].replace("-", "_") if words else ""
+    for verb in [asked] if asked in VERBS else VERBS:
         importlib.import_module(f".{verb}", __name__).add(verbs)
     return parser
 
@@ -47,19 +53,22 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return the exit code: 0 for done, 1 for failed, 2 for wrong usage."""
     from ..errors import FmtlbenchError, UsageError, one_line, shorten
+    from .runs import add_list_if_missing
 
     _replace_unprintable()
     try:
-        args = build_parser().parse_args(argv)
+        if "_ARGCOMPLETE" in os.environ:  # the shell asks what may follow, and nothing is run
+            from ._completing import complete
+
+            complete(build_parser())
+        words = sys.argv[1:] if argv is None else argv
+        args = build_parser(words).parse_args(add_list_if_missing(words))
         code = args.func(args) or 0
         sys.stdout.flush()
         return code
-    except UsageError as error:
-        print(f"fmtlbench: {shorten(one_line(error), longest=1000)}", file=sys.stderr)
-        return 2
     except FmtlbenchError as error:
-        print(f"fmtlbench: {shorten(one_line(error), longest=1000)}", file=sys.stderr)
-        return 1
+        print(f"fmtlbench: {shorten(one_line(error), longest=1000)}{error.advice}", file=sys.stderr)
+        return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
         print("fmtlbench: interrupted; the same command goes on from the last complete round", file=sys.stderr)
         return 1

@@ -22,10 +22,12 @@ def add(actions) -> None:
         "check",
         help="every file present, sizes, value ranges, classes",
         description="Check a dataset: counts against the official ones, every file present, and the contents of some "
-        "images (--deep: of all). Exit code 1 if anything is bad.",
+        "images (--deep: of all). Exit code 1 if anything is bad, or if there are fewer images than the official list "
+        "has (--subset: that is meant).",
     )
     add_dataset_arguments(parser)
     parser.add_argument("--deep", action="store_true", help="decode every image and label; takes minutes")
+    parser.add_argument("--subset", action="store_true", help="fewer images than the official list are meant")
     parser.add_argument("--json", action="store_true", help="machine-readable")
     parser.set_defaults(func=main)
 
@@ -40,11 +42,12 @@ def main(args: argparse.Namespace) -> int:
         with show_progress(f"{info.name} {split}") as tell:
             checks[split] = check_split(dataset, info, split, args.deep, tell)
     twice = shared_ids(splits)
+    fine = not twice and not any(check.bad or (check.is_incomplete and not args.subset) for check in checks.values())
     if args.json:
-        print(json.dumps(_record(info, splits, checks, twice, args.deep), indent=2))
+        print(json.dumps({**_record(info, splits, checks, twice), "deep": args.deep, "ok": fine}, indent=2))
     else:
-        _print(info, splits, checks, twice)
-    return 1 if twice or any(check.bad for check in checks.values()) else 0
+        _print(info, splits, checks, twice, args.subset)
+    return 0 if fine else 1
 
 
 def _open(info: DatasetInfo, split: str, args: argparse.Namespace):
@@ -57,12 +60,10 @@ def _open(info: DatasetInfo, split: str, args: argparse.Namespace):
     return open_split(info, split, args.data_root, layout=args.layout, complete=False)
 
 
-def _record(info: DatasetInfo, splits: dict, checks: dict[str, SplitCheck], twice: list[str], deep: bool) -> dict:
+def _record(info: DatasetInfo, splits: dict, checks: dict[str, SplitCheck], twice: list[str]) -> dict:
     return {
         "dataset": info.name,
         "folder": str(getattr(splits["train"], "folder", "")) or None,
-        "deep": deep,
-        "ok": not twice and not any(check.bad for check in checks.values()),
         "in_both_splits": twice,
         "splits": {split: _split_record(info, check) for split, check in checks.items()},
     }
@@ -116,7 +117,7 @@ def _class_rows(info: DatasetInfo, task: str, count: LabelCount) -> list[dict[st
     ]
 
 
-def _print(info: DatasetInfo, splits: dict, checks: dict[str, SplitCheck], twice: list[str]) -> None:
+def _print(info: DatasetInfo, splits: dict, checks: dict[str, SplitCheck], twice: list[str], subset: bool) -> None:
     from ._tables import print_records
 
     if folder := getattr(splits["train"], "folder", None):
@@ -139,13 +140,22 @@ def _print(info: DatasetInfo, splits: dict, checks: dict[str, SplitCheck], twice
     bad += [{"split": "both", "file": image, "problem": "listed in train and in test"} for image in twice]
     if bad:
         print_records(bad, "bad files")
+    for split, check in checks.items():
+        if check.is_incomplete:
+            meant = "as --subset says" if subset else "the archive is incomplete; --subset if that is meant"
+            print(f"fmtlbench: {split}: {check.images} of {check.expected} images, {meant}", file=sys.stderr)
     print(f"fmtlbench: {_verdict(checks, len(bad))}", file=sys.stderr)
 
 
 def _verdict(checks: dict[str, SplitCheck], bad: int) -> str:
     decoded, images = (sum(getattr(check, name) for check in checks.values()) for name in ("decoded", "images"))
     looked = f"{decoded} of {images} images decoded" + ("" if decoded == images else " (--deep decodes all)")
-    return f"{looked}, {say_count(bad, 'bad file')}" if bad else f"{looked}, nothing wrong"
+    if bad:
+        return f"{looked}, {say_count(bad, 'bad file')}"
+    if any(check.is_incomplete for check in checks.values()):
+        expected = sum(check.expected for check in checks.values())
+        return f"{looked}, nothing wrong in them, {expected - images} of {expected} images are not there"
+    return f"{looked}, nothing wrong"
 
 
 def _title(info: DatasetInfo, check: SplitCheck) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..reports.delta import Delta
     from ..reports.table import Table
 
-STYLES = ("table", "csv", "md", "latex")
+STYLES = ("table", "csv", "md", "latex", "json")
 
 
 def add_runs(parser: argparse.ArgumentParser) -> None:
@@ -90,7 +90,21 @@ def merged(args: argparse.Namespace, collection: Collection) -> Collection:
 def add_format(parser: argparse.ArgumentParser, styles: Sequence[str] = STYLES) -> None:
     parser.add_argument("--format", choices=styles, default="table", help="default: table")
     parser.add_argument("--standalone", action="store_true", help="latex: a complete document")
+    add_spreadsheet(parser)
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write there instead of to stdout")
+
+
+def add_spreadsheet(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--spreadsheet", action="store_true", help="csv: an apostrophe before text that a spreadsheet would calculate"
+    )
+
+
+def check_style(args: argparse.Namespace) -> None:
+    """Refuse flags that belong to another format."""
+    for flag, style in (("standalone", "latex"), ("spreadsheet", "csv")):
+        if getattr(args, flag, False) and args.format != style:
+            raise UsageError(f"--{flag} belongs to --format {style}")
 
 
 def collect_runs(paths: Sequence[Path], setting: str | None = None, reading: Sequence[str] = ()) -> Collection:
@@ -121,11 +135,12 @@ def emit(tables: Sequence[Table], args: argparse.Namespace) -> None:
 
     if not is_stdout(args.output):
         check_output(args.output)
-    if args.standalone and args.format != "latex":
-        raise UsageError("--standalone belongs to --format latex")
+    check_style(args)
     options = {}
     if args.format == "latex":
         options = {"standalone": args.standalone}
+    elif args.format == "csv":
+        options = {"spreadsheet": args.spreadsheet}
     elif args.format == "table" and is_stdout(args.output) and sys.stdout.isatty():
         from shutil import get_terminal_size
 

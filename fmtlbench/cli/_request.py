@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from pathlib import Path
 from typing import Any
 
 from ..request import RunRequest
+from ..runs.kept import KEEP, LAST, choose_keep
+from ..runs.made_by import REUSES, SAME_CODE
 
-CIRCUMSTANCES = ("device", "data_root", "out", "energy", "country", "region", "log")
+CIRCUMSTANCES = ("device", "data_root", "out", "reuse", "keep", "energy", "country", "region", "log")
 
 
 def add_circumstances(parser: argparse.ArgumentParser, out: str = "runs") -> None:
@@ -17,6 +18,23 @@ def add_circumstances(parser: argparse.ArgumentParser, out: str = "runs") -> Non
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:<n> or mps; default: auto")
     parser.add_argument("--data-root", help="folder of the real datasets (the embedded data need none)")
     parser.add_argument("--out", default=out, help=f"folder of the runs; default: {out}")
+    kept = parser.add_mutually_exclusive_group()
+    kept.add_argument(
+        "--keep",
+        choices=KEEP,
+        help="what stays of a finished run's networks: weights in 8 bits, exact ones, the last checkpoint, or nothing; "
+        "default: weights, or keep in the user's config file",
+    )
+    kept.add_argument(
+        "--keep-checkpoints", action="store_const", const=LAST, dest="keep", help="the same as --keep last"
+    )
+    parser.add_argument(
+        "--reuse",
+        choices=REUSES,
+        default=SAME_CODE,
+        help="which earlier runs of the same config are shown or continued: made by the same code, or by any; "
+        f"default: {SAME_CODE}",
+    )
     parser.add_argument(
         "--energy", action=argparse.BooleanOptionalAction, help="measure energy and carbon, or do not; default: measure"
     )
@@ -53,11 +71,10 @@ def add_overrides(parser: argparse.ArgumentParser, meaning: str) -> None:
 
 def overrides_of(args: argparse.Namespace) -> dict[str, Any]:
     """Return the config values that the flags of `add_overrides` give, by dotted name."""
-    from ..datasets import dataset_of_file
     from ..resolving import parse_overrides
+    from ..run_file import dataset_files
 
-    files = {dataset_of_file(path).domain: str(Path(path).absolute()) for path in args.dataset_file}
-    return {**({"data.files": files} if files else {}), **parse_overrides(args.assignments)}
+    return {**dataset_files(args.dataset_file), **parse_overrides(args.assignments)}
 
 
 def request_template(args: argparse.Namespace) -> RunRequest:
@@ -66,10 +83,30 @@ def request_template(args: argparse.Namespace) -> RunRequest:
 
     request = RunRequest("", "", **{name: getattr(args, name) for name in CIRCUMSTANCES})
     find_listeners(request.log)
+    choose_keep(request.keep)
     return request
 
 
+def add_choice(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that say which run; those that are not given are None, so that a file's values hold."""
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        help="YAML with the words of these flags (algo: fedavg, set: {train.lr: 1e-3}, …), or a run's config.yaml; "
+        "flags given beside it take the place of its values",
+    )
+    parser.add_argument("--algo", help="a name (fmtlbench list algorithms) or a .py file")
+    parser.add_argument("--scenario", help="a name (fmtlbench list scenarios) or a .yml file")
+    parser.add_argument("--preset", help="how big: a name (fmtlbench list presets) or a .yml file; default: nano")
+    parser.add_argument("--seed", type=int, help="default: 0")
+    parser.add_argument("--rounds", type=int, help="instead of the preset's number")
+    add_overrides(parser, "override one value, e.g. train.lr=1e-3 or algo.c=0.2; repeatable")
+
+
 def request_from(args: argparse.Namespace) -> RunRequest:
-    """Make the request that the flags of `run` ask for."""
-    flags = {f.name: getattr(args, f.name) for f in dataclasses.fields(RunRequest) if f.name != "overrides"}
-    return RunRequest(**flags, overrides=overrides_of(args))
+    """Make the request that the flags of `run` ask for; a flag that is None was not given."""
+    from ..run_file import ask_for_run
+
+    names = [f.name for f in dataclasses.fields(RunRequest) if f.name not in ("overrides", "lines")]
+    given = {name: value for name in names if (value := getattr(args, name, None)) is not None}
+    return ask_for_run(args.config, given, overrides_of(args))

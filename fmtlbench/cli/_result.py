@@ -7,7 +7,7 @@ import json
 from ..cost.bill import bill_lines
 from ..runs.result import RunResult
 
-COLUMNS = ("client", "dataset", "split", "task", "metric", "better", "value", "trivial")
+MISSING = "–"
 
 
 def print_result(result: RunResult, style: str) -> None:
@@ -15,20 +15,11 @@ def print_result(result: RunResult, style: str) -> None:
         whole = {"folder": str(result.folder), "reused": result.reused, **result.summary, "cost": result.cost()}
         print(json.dumps(whole, indent=2))
     elif style == "tsv":
-        print("\t".join(COLUMNS))
-        for row in _rows(result):
+        print("\t".join(RunResult.COLUMNS))
+        for row in result.rows():
             print("\t".join(row))
     else:
         _print_table(result)
-
-
-def _rows(result: RunResult) -> list[tuple[str, ...]]:
-    rows = []
-    for r in result.scores:
-        better = "up" if r["higher_is_better"] else "down"
-        values = (_format_value(r["value"], r["unit"]), _format_value(r["trivial"], r["unit"]))
-        rows.append((r["client"], r["dataset"], r["split"], r["task"], r["metric"], better, *values))
-    return rows
 
 
 def _print_table(result: RunResult) -> None:
@@ -36,27 +27,33 @@ def _print_table(result: RunResult) -> None:
     from rich.markup import escape
     from rich.table import Table
 
+    from ..reports.settings import say_departures
+
     s = result.summary
+    words = say_departures(s.get("departures") or {})
+    departing = f" with {words}" if words else ""
     table = Table(
         title=escape(
-            f"{s['title']} on {s['scenario']} · preset {s['preset']} · {s['data']} data · "
+            f"{s['title']} on {s['scenario']} · preset {s['preset']}{departing} · {s['data']} data · "
             f"seed {s['seed']} · {s['rounds']} rounds"
         ),
-        caption="value: last round, on the named split · trivial: best constant prediction for those images",
+        caption=f"value: last round, on {_say_splits(result)} · trivial: best constant prediction for those images",
     )
-    for name in ("client", "split", "task", "metric"):
+    several = len({score["split"] for score in result.scores}) > 1
+    for name in ("client", *(("split",) if several else ()), "task", "metric"):
         table.add_column(name)
     table.add_column("value", justify="right", style="bold")
     table.add_column("trivial", justify="right")
     from ..tasks import title_of
 
     last = None
-    for client, _, split, task, metric, better, value, trivial in _rows(result):
+    for client, _, split, task, metric, better, value, trivial in result.rows():
         if last not in (None, client):
             table.add_section()
         arrow = "↑" if better == "up" else "↓"
         name = escape(client) if client != last else ""
-        table.add_row(name, split, title_of(task), f"{metric} {arrow}", value, trivial)
+        trivial = "" if trivial == MISSING else trivial  # only a task's first metric has one
+        table.add_row(name, *((split,) if several else ()), title_of(task), f"{metric} {arrow}", value, trivial)
         last = client
     console = Console(width=None if Console().is_terminal else 120)
     console.print(table)
@@ -66,8 +63,6 @@ def _print_table(result: RunResult) -> None:
     console.print(f"{note}: {result.folder}", highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
-def _format_value(value: float | None, unit: str) -> str:
-    """Format a value as the papers print it: metres with four decimals, all else with two."""
-    if value is None:
-        return "–"
-    return f"{value:.4f}" if unit == "m" else f"{value:.2f}"
+def _say_splits(result: RunResult) -> str:
+    splits = dict.fromkeys(score["split"] for score in result.scores)
+    return "the named split" if len(splits) > 1 else f"the {next(iter(splits), 'test')} split"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--preset", default="nano", help="whose data sizes to count with; default: nano")
+    parser.add_argument("--preset", default="nano", help="whose data sizes, a name or a .yml file; default: nano")
     add_overrides(parser, "as for run: a parameter such as scenario.clients=8, or any other value; repeatable")
     parser.add_argument("--seed", type=int, help="count the shares that are drawn by seed (opens the data)")
     parser.add_argument("-o", "--output", metavar="FIG", help="draw it, too: a .png, .pdf or .svg file")
@@ -47,7 +47,7 @@ def show_scenario(args: argparse.Namespace) -> int:
     how = scenario.partition.kind + (f" (alpha {scenario.partition.alpha:g})" if drawn else "")
     print(
         f"{scenario.paper} · partition: {how} · judged on: {', '.join(scenario.evaluation)} "
-        f"· exchange: {config.federation.exchange} · images as in preset {args.preset}"
+        f"· exchange: {config.federation.exchange} · images as in preset {config.preset}"
     )
     for name, value in scenario.parameters.items():
         print(f"scenario.{name}={value} (default {declared[name].default}): {declared[name].doc}")

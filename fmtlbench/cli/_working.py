@@ -95,12 +95,12 @@ def carry_out(plan: Plan, args: argparse.Namespace, budget: float | None, device
     from ..bench.outcomes import note_plan
     from ..bench.workers import Workers
 
-    pace = _learn_pace(plan)
+    pace = learn_pace(plan)
     display = _make_display()
     with _find_hosts(plan, args, device) as hosts:
-        display.planned(plan, _describe_plan(plan, pace.total(plan.missing(), args.jobs)))
-        for refusal in plan.refusals:
-            display.note(f"refused: {refusal.reason}")
+        display.planned(plan, describe_plan(plan, pace.total(plan.missing(), args.jobs)))
+        for line in plan.notes():
+            display.note(line)
         note_plan(plan)
         return Workers(plan, run_command, display, pace, args.jobs, args.retries, budget, hosts).work()
 
@@ -122,18 +122,33 @@ def print_plan(plan: Plan, jobs: int, style: str) -> None:
     if style == "sh":
         print(shell_list(plan), end="")
         return
-    estimate = _learn_pace(plan).total(plan.missing(), jobs)
     if style == "json":
-        runs = [{**identity(run), "state": run.state, "rounds_done": run.rounds_done} for run in plan.runs]
-        basis = {"seconds": estimate.seconds if estimate.known else None, "unknown_runs": estimate.unknown}
-        print_json({"out": str(plan.out), "counts": plan.counts(), "estimate": basis, "runs": runs}, plan)
+        print(json.dumps(plan_record(plan, jobs), indent=2, ensure_ascii=False))
         return
     from ._tables import print_records
 
     print_records(plan.table(lambda run: run.state))
-    for refusal in plan.refusals:
-        print(f"refused: {refusal.reason}")
-    print(_describe_plan(plan, estimate))
+    for line in plan.notes():
+        print(line)
+    print(describe_plan(plan, learn_pace(plan).total(plan.missing(), jobs)))
+
+
+def plan_record(plan: Plan, jobs: int) -> dict[str, Any]:
+    """Return the plan and the estimate as plain data."""
+    estimate = learn_pace(plan).total(plan.missing(), jobs)
+    runs = [
+        {
+            **identity(run),
+            "state": run.state,
+            "rounds_done": run.rounds_done,
+            "other_code": run.store.place.change or None,
+            "problem": run.problem or None,
+        }
+        for run in plan.runs
+    ]
+    basis = {"seconds": estimate.seconds if estimate.known else None, "unknown_runs": estimate.unknown}
+    record = {"out": str(plan.out), "counts": plan.counts(), "estimate": basis, "runs": runs}
+    return {**record, "refused": _list_refused(plan)}
 
 
 def shell_list(plan: Plan) -> str:
@@ -156,8 +171,11 @@ def shell_list(plan: Plan) -> str:
 
 def print_json(record: dict[str, Any], plan: Plan) -> None:
     """Print a record with the plan's refusals."""
-    refused = [{"name": r.label, "scenario": r.scenario, "preset": r.preset, "reason": r.reason} for r in plan.refusals]
-    print(json.dumps({**record, "refused": refused}, indent=2, ensure_ascii=False))
+    print(json.dumps({**record, "refused": _list_refused(plan)}, indent=2, ensure_ascii=False))
+
+
+def _list_refused(plan: Plan) -> list[dict[str, str]]:
+    return [{"name": r.label, "scenario": r.scenario, "preset": r.preset, "reason": r.reason} for r in plan.refusals]
 
 
 def identity(run: Any) -> dict[str, Any]:
@@ -173,7 +191,8 @@ def identity(run: Any) -> dict[str, Any]:
     }
 
 
-def _learn_pace(plan: Plan) -> Pace:
+def learn_pace(plan: Plan) -> Pace:
+    """Return the pace of the finished runs that lie where the plan's are to lie."""
     from ..bench.estimate import Pace
 
     pace = Pace()
@@ -187,6 +206,7 @@ def _make_display() -> Any:
     return Live() if sys.stderr.isatty() else Lines()
 
 
-def _describe_plan(plan: Plan, estimate: Estimate) -> str:
+def describe_plan(plan: Plan, estimate: Estimate) -> str:
+    """Say in one line how many runs there are, in which state, and how long the rest takes."""
     counts = ", ".join(f"{count} {state}" for state, count in plan.counts().items() if count)
     return f"{len(plan.runs)} runs in {plan.out}: {counts} · training time: {estimate.text()}"

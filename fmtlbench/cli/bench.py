@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, Any
 
 from ._request import add_circumstances, add_overrides, overrides_of, request_template
+from ._tuning import add_tuning, check_flags, is_complete, print_choices, print_tuning_plan, tune
 from ._working import (
     add_effort,
     carry_out,
@@ -18,6 +20,8 @@ from ._working import (
 )
 
 if TYPE_CHECKING:
+    from ..bench.device import Device
+    from ..bench.grid import Grid
     from ..bench.workers import Outcome
 
 EXAMPLES = """examples:
@@ -26,9 +30,13 @@ EXAMPLES = """examples:
   fmtlbench bench grid.yml --seeds 0
   fmtlbench bench grid.yml --dry-run --format sh > runs.sh
   fmtlbench bench grid.yml --executor ray --ray-address auto --jobs 8
+  fmtlbench bench --algos fedavg --scenarios st_mt_1 --sweep train.lr=1e-3..1e-1:log5
+  fmtlbench bench --algos fedavg,fedprox --scenarios st_mt_1 --seeds 0-4 --tune --trials 12 \\
+      --search train.lr=1e-3..1e-1:log --search fedprox:algo.mu=1e-3..1:log
 
 A grid file has the keys algos, scenarios, seeds, preset (or presets), rounds, set, and variants: a list of
-{name: NAME, algo: fedavg, set: {algo.shared: encoder}}. Flags take the place of its entries.
+{name: NAME, algo: fedavg, set: {algo.shared: encoder}}; sweep or search: {KEY: RANGE}, trials, search_seed, and tune:
+{METHOD: {KEY: RANGE}}. Flags take the place of its entries.
 
 Finished runs are reused, unfinished ones go on, and the local runs that methods are compared with are added. The same
 command again does what is left; several at once on one OUT share the work. The log of every run is in OUT/.bench/logs.
@@ -50,12 +58,13 @@ def add(verbs) -> None:
     parser.add_argument("--algos", help="all, or names and .py files separated by commas; NAME[key=value] sets options")
     parser.add_argument("--scenarios", help="all but the probes, or names and .yml files separated by commas")
     parser.add_argument("--seeds", help="for example 0-4,7; default: 0")
-    parser.add_argument("--preset", help="how big (fmtlbench list presets), or several; default: nano")
+    parser.add_argument("--preset", help="how big: names (fmtlbench list presets) or .yml files; default: nano")
     parser.add_argument("--rounds", type=int, help="instead of the preset's number")
     add_overrides(parser, "override one value of every run; repeatable")
     parser.add_argument(
         "--no-local", action="store_true", help="do not add the local runs that others are compared with"
     )
+    add_tuning(parser)
     add_effort(parser)
     add_circumstances(parser)
     parser.add_argument(
@@ -78,10 +87,16 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError("--format sh: lists what is missing; give --dry-run too, or --format table or json")
     check_folder(args.out, "--out")
     budget = check_effort(args)
-    flags = Flags(args.algos, args.scenarios, args.seeds, args.preset, args.rounds, overrides_of(args))
+    check_flags(args)
+    names = ("algos", "scenarios", "seeds", "preset", "rounds", "sweep", "search", "trials", "search_seed", "tune")
+    flags = Flags(**{name: getattr(args, name) for name in names}, overrides=overrides_of(args))
     grid = read_grid(args.grid, flags)
+    for line in grid.shortfalls:
+        print(line, file=sys.stderr)  # stdout may be read by a program
     choose_energy(args.energy, args.country, args.region)  # a wrong country is told before anything runs
     device = device_of(args)
+    if args.tune:
+        return _tune(args, grid, device, budget)
     plan = make_plan(grid, request_template(args), device.kind, with_local=not args.no_local)
     check_data_root(plan, args)
     if args.dry_run:
@@ -92,7 +107,20 @@ def main(args: argparse.Namespace) -> int:
     return 0 if outcome.complete else 1
 
 
-def _print_outcome(outcome: Outcome, style: str) -> None:
+def _tune(args: argparse.Namespace, grid: Grid, device: Device, budget: float | None) -> int:
+    """Do what --tune asks for, or show it."""
+    if args.dry_run:
+        print_tuning_plan(args, grid, device)
+        return 0
+    outcome, search = tune(args, grid, device, budget)
+    if search and args.format == "table":
+        print_choices(search)
+    _print_outcome(outcome, args.format, {"tuning": search})
+    return 0 if outcome.complete and is_complete(search) else 1
+
+
+def _print_outcome(outcome: Outcome, style: str, more: dict[str, Any] | None = None) -> None:
+    """Print what became of the runs; `more` is added to JSON."""
     from ..words import say_duration
 
     plan, records = outcome.plan, outcome.records
@@ -111,7 +139,7 @@ def _print_outcome(outcome: Outcome, style: str) -> None:
             for r in records.values()
         ]
         head = {"out": str(plan.out), "seconds": round(outcome.seconds, 1), "stopped": outcome.stopped}
-        print_json({**head, "counts": counts, "runs": runs}, plan)
+        print_json({**head, **(more or {}), "counts": counts, "runs": runs}, plan)
         return
     from ._tables import print_records
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 
-from ..errors import UsageError
 from ._report import (
-    STYLES,
     add_delta,
     add_format,
     add_rows,
     add_runs,
     add_setting,
     asked_delta,
+    check_style,
     emit,
     every_run,
     merged,
@@ -60,7 +59,7 @@ def add(verbs) -> None:
     )
     add_delta(parser)
     add_rows(parser)
-    add_format(parser, (*STYLES, "json"))
+    add_format(parser)
     parser.set_defaults(func=main)
 
 
@@ -73,7 +72,6 @@ def main(args: argparse.Namespace) -> int:
     if args.format != "json":
         emit(tables, args)
         return 0
-    if args.standalone:
-        raise UsageError("--standalone belongs to --format latex")
+    check_style(args)
     write(json.dumps(as_json(tables, args.convention), indent=2, ensure_ascii=False) + "\n", args.output)
     return 0

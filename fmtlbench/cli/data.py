@@ -30,17 +30,23 @@ def add_dataset_arguments(parser) -> None:
     parser.add_argument("--size", type=int, nargs=2, metavar=("H", "W"), help="of embedded data; default: 64 64")
 
 
+def find_dataset(name: str):
+    """Return the dataset of a name, or that a .py or .yml file brings."""
+    from ..datasets import DATASETS, dataset_of_file
+    from ..errors import unknown
+
+    if name.endswith((".py", ".yml", ".yaml")):
+        return dataset_of_file(name)
+    if name not in DATASETS:
+        raise unknown("dataset", name, DATASETS)
+    return DATASETS[name]
+
+
 def dataset_info(args):
     """Return the dataset that the arguments name; refuse options that do not fit it."""
-    from ..datasets import DATASETS, dataset_of_file
-    from ..errors import UsageError, unknown
+    from ..errors import UsageError
 
-    if args.dataset.endswith((".py", ".yml", ".yaml")):
-        info = dataset_of_file(args.dataset)
-    elif args.dataset in DATASETS:
-        info = DATASETS[args.dataset]
-    else:
-        raise unknown("dataset", args.dataset, DATASETS)
+    info = find_dataset(args.dataset)
     if info.source == "real" and args.size:
         raise UsageError("--size: for embedded data only; real images keep their own size")
     for flag, given in (("--data-root", args.data_root), ("--layout", args.layout)):

@@ -10,15 +10,17 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import FmtlbenchError, UsageError
+from ..errors import FmtlbenchError, UsageError, one_line, shorten
 from ..words import say_count
 
 if TYPE_CHECKING:
     from ..datasets import ArchiveDataset, DatasetInfo
     from ..metrics import Metric, MetricResult
-    from ..predictions.scoring import Pairs
+    from ..predictions.scoring import Findings, Pairs
     from ..tasks import TaskSpec
 
+SHOWN = 12  # files that are named when many are wrong
+MOST_CLASSES = 255
 PLAIN = "plain"  # labels as files of the task's kind
 LAYOUTS = "layout of the labels: a dataset with files (fmtlbench list datasets), its .py or .yml file, or plain"
 
@@ -29,6 +31,8 @@ whose val list says which images count, or a folder of labels, all of which coun
 are read as they are; as in training, an image without annotated parts of people does not count. The layout "plain"
 expects a folder of labels with class ids (255: ignore), normals, depth as above, and 0/255 PNG or 0/1/255 NPY for sal
 and edge.
+Predictions that cannot be right are refused, unless --trust says that they are: depth in millimetres, values below 0,
+normals that are codes of 8 bits or of no length, labels of which no pixel is known.
 Nothing is skipped: missing, extra, unreadable or wrongly sized files are listed, and there is no score (exit code 1).
 
 examples:
@@ -72,6 +76,9 @@ def add(verbs) -> None:
     parser.add_argument("--max-dist", type=float, metavar="X", help="edge: tolerance as a fraction of the diagonal")
     parser.add_argument("--edge-gt", choices=("seism", "plain"), help="edge: how boundary maps become label edges")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="edge: worker processes (default: 1)")
+    parser.add_argument(
+        "--trust", action="store_true", help="score predictions that look wrong, such as in another unit"
+    )
     parser.add_argument("--json", action="store_true", help="machine-readable")
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="also write the score, and for edge the curve")
     parser.set_defaults(func=main)
@@ -84,20 +91,22 @@ def main(args: argparse.Namespace) -> int:
 
     if args.output:
         check_folder(args.output)
+    if args.classes is not None and not 2 <= args.classes <= MOST_CLASSES:
+        raise UsageError(f"--classes {args.classes}: expected 2 to {MOST_CLASSES}; 255 is the label to ignore")
     info = _find_dataset(args)  # its file may bring the task
     task = TASKS.resolve(args.task, "--task")
     args.task = task.name
     classes = args.classes or (info.classes.get(args.task) if info else None)
     pairs = pair_files(args.pred, args.gt, task, info, classes, args.split, args.ids)
-    _refuse(pairs.problems())
+    refuse_files(pairs.problems())
     meter = _make_meter(args, task, info, classes)
     try:
-        _refuse(_score(meter, pairs, args))
+        found = _score(meter, pairs, args)
         result = meter.compute()
     finally:
         if hasattr(meter, "close"):
             meter.close()
-    record = _make_record(args, result, meter, len(pairs.ids))
+    record = _make_record(args, result, meter, len(pairs.ids), found)
     if args.output:
         _write(args.output, record, meter)
     if args.json:
@@ -122,11 +131,13 @@ def _find_dataset(args: argparse.Namespace) -> DatasetInfo | None:
     return there[args.dataset]
 
 
-def _refuse(problems: list[str]) -> None:
+def refuse_files(problems: list[str]) -> None:
+    """Print what is wrong with files, the first of them, and refuse to score."""
     if problems:
-        for line in problems:
-            print(line, file=sys.stderr)
-        raise FmtlbenchError(f"not scored: {say_count(len(problems), 'file')} to put right, listed above")
+        for line in problems[:SHOWN]:
+            print(shorten(one_line(line), longest=300), file=sys.stderr)
+        more = f" (the first {SHOWN})" if len(problems) > SHOWN else ""
+        raise FmtlbenchError(f"not scored: {say_count(len(problems), 'file')} to put right, listed above{more}")
 
 
 def _make_meter(args: argparse.Namespace, task: TaskSpec, info: DatasetInfo | None, classes: int | None) -> Metric:
@@ -186,42 +197,32 @@ def _read_options(args: argparse.Namespace, name: str) -> dict:
     return typed_options(name, values, {option: f"--option {option}={value}" for option, value in values.items()})
 
 
-def _score(meter: Metric, pairs: Pairs, args: argparse.Namespace) -> list[str]:
-    """Give every pair to the meter; return what is wrong, one line per file."""
+def _score(meter: Metric, pairs: Pairs, args: argparse.Namespace) -> Findings:
+    """Give every pair to the meter, with a progress bar on a terminal; refuse what cannot be scored."""
     from rich.console import Console
     from rich.progress import track
 
-    from ..datasets import DamagedFileError
-    from ..metrics import MetricError
+    from ..predictions.scoring import score_pairs
 
-    problems: list[str] = []
     console = Console(stderr=True)
     ids = track(pairs.ids, f"{args.task} {args.dataset}", console=console, disable=not console.is_terminal)
-    for image in ids:
-        prediction = label = None
-        try:
-            prediction = pairs.read_prediction(image)
-        except DamagedFileError as error:
-            problems.append(str(error))
-        try:
-            label = pairs.read_target(image, None if prediction is None else prediction.shape)
-        except DamagedFileError as error:
-            problems.append(str(error))
-        if prediction is None or label is None:
-            continue
-        if prediction.shape != label.shape:
-            sizes = ["×".join(map(str, array.shape[-2:])) for array in (prediction, label)]
-            problems.append(f"{pairs.predictions[image]}: {sizes[0]} pixels, but its label has {sizes[1]}")
-            continue
-        try:
-            meter.update(prediction[None], label[None])
-        except MetricError as error:
-            culprit = pairs.labels.place(image) if " target:" in str(error) else pairs.predictions[image]
-            problems.append(f"{culprit}: {error}")
-    return problems
+    found = score_pairs(meter, pairs, ids)
+    refuse_files(found.problems)
+    tell_findings(found, args.trust)
+    return found
 
 
-def _make_record(args: argparse.Namespace, result: MetricResult, meter: Metric, images: int) -> dict:
+def tell_findings(found: Findings, trust: bool) -> None:
+    """Print what is odd about predictions; refuse them if they cannot be right and nobody vouches for them."""
+    for note in found.notes:
+        print(f"note: {note}", file=sys.stderr)
+    if found.doubts and not trust:
+        raise FmtlbenchError(f"not scored: {'; '.join(found.doubts)}. Is it meant? --trust scores them all the same")
+    for doubt in found.doubts:
+        print(f"scored all the same (--trust): {doubt}", file=sys.stderr)
+
+
+def _make_record(args: argparse.Namespace, result: MetricResult, meter: Metric, images: int, found: Findings) -> dict:
     def number(value: float) -> float | None:
         return None if math.isnan(value) else value
 
@@ -235,6 +236,8 @@ def _make_record(args: argparse.Namespace, result: MetricResult, meter: Metric, 
         "higher_is_better": result.higher_is_better,
         "extras": {key: number(value) for key, value in result.extras.items()},
         "options": meter.options,
+        **({"doubts": found.doubts} if found.doubts else {}),
+        **({"notes": found.notes} if found.notes else {}),
     }
 
 

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from ._report import add_runs, add_setting, collect_runs, write
+from ._report import add_runs, add_setting, add_spreadsheet, check_style, collect_runs, write
 
 EPILOG = """\
 One row per run, client, split, task and metric, numbers unrounded.
@@ -28,6 +28,7 @@ def add(verbs) -> None:
     add_runs(parser)
     add_setting(parser)
     parser.add_argument("--format", choices=("csv", "parquet", "json"), default="csv", help="default: csv")
+    add_spreadsheet(parser)
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write there instead of to stdout")
     parser.set_defaults(func=main)
 
@@ -36,6 +37,7 @@ def main(args: argparse.Namespace) -> int:
     from ..files import check_output, is_stdout
     from ..reports.export import as_csv, as_json, write_parquet
 
+    check_style(args)
     if args.format == "parquet":
         from ..errors import UsageError
 
@@ -47,5 +49,5 @@ def main(args: argparse.Namespace) -> int:
             print(f"written: {args.output}", file=sys.stderr)
         return 0
     frame = collect_runs(args.runs, args.setting).frame
-    write(as_csv(frame) if args.format == "csv" else as_json(frame), args.output)
+    write(as_csv(frame, args.spreadsheet) if args.format == "csv" else as_json(frame), args.output)
     return 0

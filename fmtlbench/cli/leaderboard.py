@@ -14,6 +14,7 @@ from ._report import (
     add_runs,
     add_setting,
     asked_delta,
+    check_style,
     emit,
     every_run,
     merged,
@@ -32,6 +33,7 @@ examples:
   fmtlbench leaderboard --rows algorithm,architecture,backbone --spread clients \\
       --reference algo=local,scenario=iid1_sdmt,architecture=md,backbone=resnet18
   fmtlbench leaderboard --fairness --sort worst_client
+  fmtlbench leaderboard --format csv --spreadsheet -o scores.csv
   fmtlbench leaderboard --format html -o site          (pages for a browser; open site/index.html)
 """
 
@@ -85,8 +87,7 @@ def _write_pages(args: argparse.Namespace) -> int:
     """Write linked pages, one per scenario, setting and split."""
     if args.output is None:
         raise UsageError("--format html writes a folder of pages: give it with -o DIR")
-    if args.standalone:
-        raise UsageError("--standalone belongs to --format latex")
+    check_style(args)
     from ..reports.site import write_site
 
     splits = [args.split] if args.split else None

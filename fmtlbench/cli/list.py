@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+from fnmatch import fnmatchcase
 
+from ..errors import UnknownNameError, nearest
 from ..schema import plain
 
 
@@ -31,6 +33,26 @@ def _architectures() -> list[dict]:
     ]
 
 
+def _backbones() -> list[dict]:
+    from ..models.catalog import BACKBONES, TIMM
+
+    return [
+        {
+            "name": name,
+            "maps": ", ".join(spec.maps),
+            "weights": "the package's" if spec.shipped else f"timm's {spec.timm.partition('.')[2]}",
+        }
+        for name, spec in BACKBONES.items()
+    ] + [{"name": f"{TIMM}NAME", "maps": "found when it is built", "weights": "timm's"}]
+
+
+def _all_backbones() -> list[dict]:
+    from ..models.catalog import TIMM, timm_names
+
+    *listed, any_other = _backbones()
+    return listed + [{**any_other, "name": TIMM + name} for name in timm_names()]
+
+
 def _scenarios() -> list[dict]:
     from ..scenarios import load_scenario, scenario_files
 
@@ -41,14 +63,19 @@ def _scenarios() -> list[dict]:
 
 
 def _presets() -> list[dict]:
-    from ..presets import preset_files, preset_options, read_preset
+    from ..presets import list_ancestry, preset_files, preset_options, read_preset
 
     def options(name: str) -> str:
         given = [*preset_options(name).items(), *preset_options(name, "architectures").items()]
         return "; ".join(f"{owner}: {_assigned(chosen)}" for owner, chosen in given)
 
     return [
-        {"name": name, "description": read_preset(name)[0].get("description", ""), "options": options(name)}
+        {
+            "name": name,
+            "description": read_preset(name)[0].get("description", ""),
+            "extends": ", ".join(file.stem for file in list_ancestry(name)[1:]),
+            "options": options(name),
+        }
         for name in preset_files()
     ]
 
@@ -111,23 +138,30 @@ KINDS = {
     "scenarios": _scenarios,
     "presets": _presets,
     "architectures": _architectures,
+    "backbones": _backbones,
     "metrics": _metrics,
     "datasets": _datasets,
     "tasks": _tasks,
     "partitions": _partitions,
     "listeners": _listeners,
 }
+# With a pattern these are searched instead; there are too many to list them unasked.
+SEARCHED = {"backbones": _all_backbones}
 
 
 def add(verbs) -> None:
     parser = verbs.add_parser("list", help=f"what there is: {', '.join(KINDS)}")
     parser.add_argument("kind", nargs="?", choices=sorted(KINDS), help="one kind only; default: all")
+    parser.add_argument("pattern", nargs="?", help="only names like this one, e.g. backbones 'timm/convnext*'")
     parser.add_argument("--json", action="store_true", help="machine-readable")
     parser.set_defaults(func=main)
 
 
 def main(args: argparse.Namespace) -> int:
-    listing = {kind: KINDS[kind]() for kind in ([args.kind] if args.kind else KINDS)}
+    if args.pattern is None:
+        listing = {kind: KINDS[kind]() for kind in ([args.kind] if args.kind else KINDS)}
+    else:
+        listing = {args.kind: _search(args.kind, args.pattern)}
     if args.json:
         print(json.dumps(listing[args.kind] if args.kind else listing, indent=2, ensure_ascii=False))
         return 0
@@ -136,6 +170,16 @@ def main(args: argparse.Namespace) -> int:
     for kind, records in listing.items():
         print_records(records, title=kind)
     return 0
+
+
+def _search(kind: str, pattern: str) -> list[dict]:
+    """Return the records whose names match a pattern of the shell; refuse one that matches none."""
+    records = SEARCHED.get(kind, KINDS[kind])()
+    found = [record for record in records if fnmatchcase(record["name"], pattern)]
+    if not found:
+        close = nearest(pattern, [record["name"] for record in records], f"`fmtlbench list {kind}` shows what there is")
+        raise UnknownNameError(f"list {kind}: no name is like {pattern!r}; {close}")
+    return found
 
 
 def _assigned(options: dict) -> str:

@@ -43,10 +43,14 @@ def add(verbs) -> None:
     parser.add_argument(
         "-o", "--output", required=True, type=Path, metavar="FILE", help="PDF, PNG or SVG by its ending"
     )
-    parser.add_argument("--scenario", metavar="NAME", help="needed where the runs are of several")
+    parser.add_argument(
+        "--scenario", metavar="NAME", help="only this one; needed where a figure shows one and the runs are of several"
+    )
     parser.add_argument("--split", default="global", metavar="NAME", help="whose test images; default: global")
     parser.add_argument("--x", default="rounds", metavar="rounds|kwh|bytes|hours", help="rounds: the horizontal axis")
-    parser.add_argument("--task", metavar="NAME", help="rounds: this task's metric instead of Δm")
+    parser.add_argument(
+        "--task", metavar="NAME|all", help="rounds: this task's metric instead of Δm; all: a panel each"
+    )
     parser.add_argument("--client", metavar="ID", help="rounds: of this client; grouping: whose layers")
     parser.add_argument("--round", type=int, metavar="N", help="hyperweights, updates: default: the last")
     parser.add_argument("--updates", default="encoder", metavar="encoder|decoder", help="updates: of what")

@@ -15,12 +15,16 @@ EPILOG = """\
 Files: <client>/<task>/<image id>.png in RUN/predictions (RUN/predictions-<split> for other splits) or in -o DIR; of
 several runs in DIR/<scenario>/<algorithm>/<run>. Class numbers are PNGs with a palette, normals (n+1)*127.5, sal and
 edge probability*255, depth NPY in metres and a PNG to look at (colours from 0 to 10 m). `fmtlbench evaluate --pred
-RUN/predictions/<client> --task ...` reads them; class numbers and depth come back exactly, the others in 8 bits.
+RUN/predictions/<client> --task ...` reads them; class numbers and depth come back exactly, the others in 8 bits, or
+exactly with --arrays.
 Padding is removed; predictions on stretched images (data.resize=fixed) are brought back to the images' own sizes.
 What an earlier call wrote is replaced as a whole; other files are never touched.
 
-A panel has a row per image and task: input, ground truth, and one column per run. With --panel files are written only
-if -o is given too.
+The first three images also lie in RUN/predictions/examples as pictures: input, ground truth and prediction. The pages
+of `fmtlbench leaderboard --format html` show them.
+
+A panel has a row per image: the input, then of every task the ground truth and one column per run; lines on predicted
+classes are the borders of the true ones. With --panel files are written only if -o is given too.
 
 examples:
   fmtlbench predict runs/st_mt_1/fedhca2/nano-synth-s0-1a2b3c4d
@@ -41,10 +45,11 @@ def add(verbs) -> None:
         "runs", nargs="+", type=Path, metavar="RUN", help="folder of one run; an unfinished one will do"
     )
     parser.add_argument("--split", default="global", metavar="NAME", help="whose test images; default: global")
-    parser.add_argument("--clients", "--client", type=_split_names, metavar="ID,…", help="default: all")
-    parser.add_argument("--tasks", "--task", type=_split_names, metavar="NAME,…", help="default: all that a client has")
+    parser.add_argument("--clients", "--client", type=split_names, metavar="ID,…", help="default: all")
+    parser.add_argument("--tasks", "--task", type=split_names, metavar="NAME,…", help="default: all that a client has")
     parser.add_argument("--images", type=_split_ints, metavar="N,…", help="places in the split, from 0; default: all")
     parser.add_argument("--limit", type=int, metavar="N", help="the first N images; of a panel: 3 unless told")
+    parser.add_argument("--arrays", action="store_true", help="write .npy arrays, which come back exactly")
     parser.add_argument("--panel", type=Path, metavar="FILE", help="draw a figure instead: .png, .pdf or .svg")
     parser.add_argument("--data-root", type=Path, metavar="DIR", help="folder of the real datasets")
     parser.add_argument("--device", default="auto", help="auto (as the run), cpu, cuda, cuda:<n> or mps; default: auto")
@@ -75,7 +80,7 @@ def main(args: argparse.Namespace) -> int:
         if args.panel:
             _draw(runs, args)
         for run, target in zip(runs, targets):
-            choice = (args.split, args.clients, args.tasks, args.images, args.limit)
+            choice = (args.split, args.clients, args.tasks, args.images, args.limit, args.arrays)
             written.append(save_predictions(run, target, *choice))
     finally:
         progress.end()
@@ -84,13 +89,13 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _split_names(text: str) -> list[str]:
+def split_names(text: str) -> list[str]:
     return list(dict.fromkeys(filter(None, (word.strip() for word in text.split(",")))))
 
 
 def _split_ints(text: str) -> list[int]:
     try:
-        return [int(word) for word in _split_names(text)]
+        return [int(word) for word in split_names(text)]
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected numbers such as 0,3,7, got {text!r}") from None
 
@@ -141,12 +146,12 @@ def _choose_device(asked: str, of_run: str, progress: Listener):
 
 def _draw(runs: list[StoredRun], args: argparse.Namespace) -> None:
     from ..engine.predict import panel_rows
-    from ..predictions.panel import draw_panel
+    from ..predictions.panel import draw_panel, merge_clients
     from ..reports.plots.style import save
 
     limit = args.limit if args.limit or args.images else 3
     rows = panel_rows(runs, args.split, args.clients, args.tasks, args.images, limit)
-    save(draw_panel(rows, _title_runs(runs)), args.panel, "--panel")
+    save(draw_panel(merge_clients(rows), _title_runs(runs)), args.panel, "--panel")
 
 
 def _title_runs(runs: list[StoredRun]) -> list[str]:
@@ -157,7 +162,7 @@ def _title_runs(runs: list[StoredRun]) -> list[str]:
     told = []
     for run in runs:
         method = run.config.algorithm
-        defaults = default_options(run.algorithm, run.config.preset)
+        defaults = default_options(run.algorithm, run.config.preset, run.config.preset_options)
         told.append(
             {"algorithm": method.name, "title": run.title, "options": method.options, "default_options": defaults}
         )

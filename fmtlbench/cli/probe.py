@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from ..errors import FmtlbenchError, UsageError, unknown
-from ._report import STYLES, add_format, emit, write
+from ._report import add_format, check_style, emit, write
 from ._request import add_circumstances, add_overrides, overrides_of, request_template
 from ._working import add_effort, carry_out, check_data_root, check_effort, device_of, print_plan
 
@@ -45,7 +45,9 @@ def add(verbs) -> None:
         "--probes", help="all, or names with or without probe_, and .yml files; default: all but the families"
     )
     parser.add_argument("--seeds", default="0-2", help="for example 0-4; default: 0-2")
-    parser.add_argument("--preset", default="probe", help="how big; default: probe, half a minute per run")
+    parser.add_argument(
+        "--preset", default="probe", help="how big, a name or a .yml file; default: probe, half a minute a run"
+    )
     add_overrides(parser, "override one value of every run; repeatable")
     parser.add_argument(
         "--confidence", type=float, default=0.95, metavar="P", help="of each side of the intervals; default: 0.95"
@@ -53,22 +55,23 @@ def add(verbs) -> None:
     parser.add_argument("--strict", action="store_true", help="exit code 1 if a method fails a probe")
     add_effort(parser)
     add_circumstances(parser, out="probes")
-    add_format(parser, (*STYLES, "json"))
+    add_format(parser)
     parser.set_defaults(func=main)
 
 
 def main(args: argparse.Namespace) -> int:
     from ..bench.probes import choose_probes, plan_probes
     from ..cost.energy import choose_energy
-    from ..files import check_folder
+    from ..files import check_folder, check_output
     from ..reports.probes import Question, as_json, probe_tables
     from ._installed import method_titles
 
     if not 0.5 < args.confidence < 1:
         raise UsageError(f"--confidence {args.confidence:g}: expected a number between 0.5 and 1, such as 0.95")
-    if args.standalone and args.format != "latex":
-        raise UsageError("--standalone belongs to --format latex")
+    check_style(args)
     check_folder(args.out, "--out")
+    if args.output is not None:
+        check_output(args.output)  # hours before it is written
     choose_energy(args.energy, args.country, args.region)  # a wrong country is told before anything runs
     budget, device = check_effort(args), device_of(args)
     probes = choose_probes(args.probes)
@@ -139,6 +142,6 @@ def _write_caption(args: argparse.Namespace, parts: list[ProbePlan]) -> str:
     seeds = sorted({run.config.seed for part in parts for run in part.plan.runs})
     more = f" · {', '.join(args.assignments)}" if args.assignments else ""
     return (
-        f"preset {args.preset} · {config.data.source} data · {config.federation.rounds} rounds · global test split · "
+        f"preset {config.preset} · {config.data.source} data · {config.federation.rounds} rounds · global test split · "
         f"seeds {', '.join(map(str, seeds))}{more}"
     )

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 
-from ..request import EXECUTORS
-from ._request import add_circumstances, add_overrides, add_ray_address, request_from
+from ..request import EXECUTORS, RunRequest
+from ._request import add_choice, add_circumstances, add_ray_address, request_from
 
 EXAMPLES = """examples:
   fmtlbench run --algo fedhca2 --scenario st_mt_1
   fmtlbench run --algo fedavg --scenario st_mt_2 --seed 1 --rounds 10
   fmtlbench run --algo fedhca2 --scenario st_mt_1 --set algo.c=0.2 --set train.lr=5e-4
   fmtlbench run --algo ./my_method.py --scenario ./my_scenario.yml
+  fmtlbench run --config run.yaml --seed 1
+  fmtlbench run --config runs/st_mt_1/fedavg/nano-synth-s0-0123abcd/config.yaml --out again
 
 The run lies in OUT/<scenario>/<algorithm>/<preset>-<data>-s<seed>-<hash>. The same command again goes on with an
-unfinished run, and shows a finished one instead of repeating it.
+unfinished run, and shows a finished one instead of repeating it. After an edit of code that makes numbers, the run is
+another one, in a folder of its own beside the old one.
 """
 
 
@@ -27,19 +31,13 @@ def add(verbs) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--algo", required=True, help="a name (fmtlbench list algorithms) or a .py file")
-    parser.add_argument("--scenario", required=True, help="a name (fmtlbench list scenarios) or a .yml file")
-    parser.add_argument("--preset", default="nano", help="how big (fmtlbench list presets); default: nano")
-    parser.add_argument("--seed", type=int, default=0, help="default: 0")
-    parser.add_argument("--rounds", type=int, help="instead of the preset's number")
-    add_overrides(parser, "override one value, e.g. train.lr=1e-3 or algo.c=0.2; repeatable")
+    add_choice(parser)
     parser.add_argument("--fresh", action="store_true", help="start over, discarding what this run left before")
     parser.add_argument("--save-predictions", action="store_true", help="keep the last round's predictions as images")
     add_circumstances(parser)
     parser.add_argument(
         "--executor",
         choices=EXECUTORS,
-        default="serial",
         help="where clients live: all in this process, or in those of a Ray cluster; default: serial",
     )
     add_ray_address(parser)
@@ -49,7 +47,8 @@ def add(verbs) -> None:
         default="auto",
         help="how to print the result; auto: table on a terminal, tab-separated elsewhere",
     )
-    parser.set_defaults(func=main)
+    # A flag that is not given leaves the value to the file of --config, else to the request's own default.
+    parser.set_defaults(func=main, **dict.fromkeys(f.name for f in dataclasses.fields(RunRequest)))
 
 
 def main(args: argparse.Namespace) -> int:
@@ -64,7 +63,8 @@ def main(args: argparse.Namespace) -> int:
     choice = args.format if args.format != "auto" else ("table" if terminal else "tsv")
     progress = Bars(shows_bill=choice != "table") if terminal else JsonLines()  # the table shows it itself
     result = launch(request, progress)
-    if result.reused and choice != "table":  # the table says so itself
-        progress.note(f"finished before, shown again (--fresh repeats it): {result.folder}")
+    if choice != "table":  # the table says so itself
+        said = "finished before, shown again (--fresh repeats it)" if result.reused else "done"
+        progress.note(f"{said}: {result.folder}")
     print_result(result, choice)
     return 0

@@ -1,4 +1,4 @@
-"""`fmtlbench show`: one scenario, one algorithm or the networks of a preset in full."""
+"""`fmtlbench show`: one scenario, algorithm, preset or config, or the networks of a preset, in full."""
 
 from __future__ import annotations
 
@@ -9,23 +9,28 @@ import json
 import types
 import typing
 
-from . import _show_network, _show_scenario
+from . import _show_network, _show_preset, _show_scenario
 
 
 def add(verbs) -> None:
-    parser = verbs.add_parser("show", help="one scenario, algorithm or network in full")
+    parser = verbs.add_parser("show", help="one scenario, algorithm, preset, network or config in full")
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
     scenario = kinds.add_parser("scenario", help="who has which task on how much data")
     _show_scenario.add_options(scenario)
     algorithm = kinds.add_parser("algorithm", help="what a method does, its options and defaults")
     network = kinds.add_parser("network", help="sizes and operations of the networks of a preset")
     _show_network.add_options(network)
-    for one in (scenario, algorithm):
+    preset = kinds.add_parser("preset", help="what a preset says, with all that it extends")
+    config = kinds.add_parser("config", help="the config that a run would have, as YAML that run --config takes")
+    _show_preset.add_config_options(config)
+    config.set_defaults(func=_show_preset.show_config)
+    for one in (scenario, algorithm, preset):
         one.add_argument("name", help="a name, or a file of your own")
-    network.add_argument("name", metavar="preset", help="a name of `fmtlbench list presets`")
+    network.add_argument("name", metavar="preset", help="a name of `fmtlbench list presets`, or a .yml file")
     for one, handler in (
         (scenario, _show_scenario.show_scenario),
         (algorithm, show_algorithm),
+        (preset, _show_preset.show_preset),
         (network, _show_network.show_network),
     ):
         one.add_argument("--json", action="store_true", help="machine-readable")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from ..errors import UsageError
-from ._report import STYLES, add_delta, add_format, add_runs, add_setting, asked_delta, collect_runs, emit, write
+from ._report import add_delta, add_format, add_runs, add_setting, asked_delta, check_style, collect_runs, emit, write
 
 EPILOG = """\
 For every setting: how far seeds move Δm and each column (self-noise: Δm of a seed's run against the mean of the same
@@ -40,7 +39,7 @@ def add(verbs) -> None:
     parser.add_argument("--pair", metavar="A,B", help="two methods: their difference and the seeds it needs")
     parser.add_argument("--power", type=float, default=0.8, metavar="P", help="of the test; default: 0.8")
     parser.add_argument("--published", metavar="NAME", help="the order beside this table of `fmtlbench published`")
-    add_format(parser, (*STYLES, "json"))
+    add_format(parser)
     parser.set_defaults(func=main)
 
 
@@ -51,8 +50,7 @@ def main(args: argparse.Namespace) -> int:
     from ..reports.stats.analysis import find_pair
     from ._installed import Installed
 
-    if args.standalone and args.format != "latex":
-        raise UsageError("--standalone belongs to --format latex")
+    check_style(args)
     runs, reruns, notes = set_reruns_aside(collect_runs(args.runs, reading=("manifest",)))
     delta = asked_delta(args, runs, args.baseline)
     chosen = runs if args.setting is None else runs.of_setting(args.setting)

@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from ._report import add_reference, add_rows, add_runs, add_setting, every_run, merged
+from ._report import add_reference, add_rows, add_runs, add_setting, add_spreadsheet, check_style, every_run, merged
 
 EPILOG = """\
 A block is a (scenario, client, task) with its primary metric; seeds are averaged first. On the global test images alike
@@ -43,22 +43,28 @@ def add(verbs) -> None:
     add_reference(parser)
     add_rows(parser)
     parser.add_argument("--format", default="table", choices=("table", "md", "csv", "json"), help="default: table")
+    add_spreadsheet(parser)
     parser.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="also draw the figures, PDF and PNG")
     parser.set_defaults(func=main)
 
 
 def main(args: argparse.Namespace) -> int:
     from ..files import check_folder
+    from ..reports.code_notes import code_notes
     from ..reports.delta import find_reference
     from ..reports.stats.analysis import analyse, find_pair
 
+    check_style(args)
     if args.output:
         check_folder(args.output)
     runs, chosen = every_run(args)
     reference = find_reference(runs, args.reference) if args.reference else None
     collection = merged(args, chosen)
     pair = find_pair(args.pair, collection.frame) if args.pair else None
-    analysis = analyse(collection.frame, args.scenario, args.split, args.correction, args.alpha, pair, reference)
+    remarks = code_notes(collection.runs)
+    analysis = analyse(
+        collection.frame, args.scenario, args.split, args.correction, args.alpha, pair, reference, remarks
+    )
     if args.format == "json":
         from ..reports.stats.tables import as_json
 
@@ -68,7 +74,8 @@ def main(args: argparse.Namespace) -> int:
         from ..reports.stats.tables import pair_table, rank_table
 
         tables = [rank_table(analysis), pair_table(analysis)]
-        print(render(tables, args.format), end="")
+        options = {"spreadsheet": args.spreadsheet} if args.format == "csv" else {}
+        print(render(tables, args.format, **options), end="")
         if args.format == "csv":  # the numbers alone; what they mean goes beside them
             for note in (note for table in tables for note in table.notes):
                 print(note, file=sys.stderr)

@@ -64,6 +64,16 @@ class SplitCheck:
     labels: dict[str, LabelCount] = field(default_factory=dict)
     bad: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def expected(self) -> int:
+        """How many images the split should have: as the official list, or what there are where there is none."""
+        return self.official.images if self.official else self.images
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether there are fewer images than the official list has."""
+        return self.images < self.expected
+
     def saw(self, shape: tuple[int, int]) -> None:
         height, width = shape
         low, high = self.smallest or shape, self.largest or shape

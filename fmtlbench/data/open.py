@@ -10,7 +10,7 @@ from pathlib import Path
 from .. import datasets
 from ..config import DataConfig, RunConfig
 from ..configured_tasks import task_specs
-from ..datasets import Reader
+from ..datasets import Reader, read_sample
 from ..listeners import Listener
 from ..metrics import METRICS
 from ..partitions import PARTITIONS
@@ -32,7 +32,23 @@ def open_datasets(config: RunConfig, data_root: Path | None, progress: Listener)
                 opened[domain, split] = open_split(config.data, domain, split, data_root, tell, tasks, purpose)
             for warning in caught:
                 progress.note(str(warning.message))
+        if note := _say_cropping(opened[domain, "test"]):
+            progress.note(f"{domain}: {note}")
     return opened
+
+
+def _say_cropping(dataset: Reader) -> str | None:
+    """Return what becomes of images that are larger than the networks' size; None where the first one fits in."""
+    if dataset.stacked or dataset.resize != "none" or not len(dataset):
+        return None
+    shape = read_sample(dataset, 0, ("image",))["image"].shape[:2]
+    if all(have <= most for have, most in zip(shape, dataset.size)):
+        return None
+    mine, size = ("×".join(map(str, sides)) for sides in (shape, dataset.size))
+    return (
+        f"images such as the first, of {mine} pixels, are larger than data.size, {size}: training crops them, and "
+        "their middle is scored; data.resize=fixed scales them instead"
+    )
 
 
 def _tasks_by_domain(config: RunConfig) -> dict[str, tuple[str, ...]]:

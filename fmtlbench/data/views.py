@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -51,7 +51,8 @@ def client_data(config: RunConfig, datasets: Mapping[tuple[str, str], Reader]) -
         members = [spec.index for spec in specs if (spec.dataset, spec.pool) == (domain, pool)]
         shares |= zip(members, shares_of(config, domain, pool, datasets[domain, "train"], len(members)))
     ordered = sorted(specs, key=lambda spec: spec.index)
-    return [_make_views(config, spec, shares[spec.index], datasets) for spec in ordered]
+    data = [_make_views(config, spec, shares[spec.index], datasets) for spec in ordered]
+    return _hold_validation_out(config, ordered, data) if config.data.validation else data
 
 
 def shares_of(config: RunConfig, domain: str, pool: str | None, dataset: Reader, clients: int) -> list[np.ndarray]:
@@ -67,6 +68,39 @@ def shares_of(config: RunConfig, domain: str, pool: str | None, dataset: Reader,
 def held_out(config: RunConfig, images: int) -> int:
     """Return how many of a client's images are held out for the `personal` test split."""
     return max(1, round(config.data.personal_fraction * images))
+
+
+def _hold_validation_out(config: RunConfig, specs: Sequence[ClientSpec], data: list[ClientData]) -> list[ClientData]:
+    """Hold images of every client out for choosing options (data.validation); return the data without test images.
+
+    What one client holds out, all clients do: those of different pools have images in common.
+    Images of the `personal` split are not among them: like the test images, they must stay unseen.
+    """
+    held: dict[str, np.ndarray] = {domain: np.array([], int) for domain in config.scenario.domains}
+    for spec, share in zip(specs, (each.train.indices for each in data)):
+        if len(share) < 2:
+            raise UsageError(
+                f"client {spec.id!r} has {len(share)} images to train on, needs 2: one is held out by data.validation"
+            )
+        wanted = min(max(1, round(config.data.validation * len(share))), len(share) - 1)
+        order = share[stream(config.seed, "validation", spec.id).permutation(len(share))]
+        free = order[~np.isin(order, held[spec.dataset])]
+        missing = wanted - (len(order) - len(free))
+        held[spec.dataset] = np.union1d(held[spec.dataset], free[: max(0, missing)])
+    return [_exchange_tests(spec, each, held[spec.dataset]) for spec, each in zip(specs, data)]
+
+
+def _exchange_tests(spec: ClientSpec, data: ClientData, held: np.ndarray) -> ClientData:
+    """Return a client's data with the images `held` out of its training images, and tested on those alone."""
+    share = data.train.indices
+    chosen = np.isin(share, held)
+    if chosen.all():
+        raise UsageError(
+            f"client {spec.id!r}: all its {len(share)} images are held out, by itself or by clients of another pool; "
+            f"set more images or a smaller data.validation"
+        )
+    validation = replace(data.train, indices=share[chosen])
+    return ClientData(replace(data.train, indices=share[~chosen]), dict.fromkeys(data.tests, validation))
 
 
 def _make_views(config: RunConfig, spec: ClientSpec, share: np.ndarray, datasets: dict) -> ClientData:
@@ -107,17 +141,22 @@ def _join_tasks(spec: ClientSpec) -> str:
 
 def parties(config: RunConfig, data: list[ClientData]) -> list[Party]:
     """Return the participating clients, as the server sees them."""
-    return _make_parties(config, config.scenario.parties(), data)
+    return name_parties(config, config.scenario.parties(), _count_images(data))
 
 
 def newcomers(config: RunConfig, data: list[ClientData]) -> list[Party]:
     """Return the unseen clients, which the server sees only after the last round."""
-    return _make_parties(config, config.scenario.unseen(), data)
+    return name_parties(config, config.scenario.unseen(), _count_images(data))
 
 
-def _make_parties(config: RunConfig, specs: Sequence[ClientSpec], data: list[ClientData]) -> list[Party]:
+def _count_images(data: list[ClientData]) -> list[int]:
+    return [len(each.train) for each in data]
+
+
+def name_parties(config: RunConfig, specs: Sequence[ClientSpec], images: Sequence[int]) -> list[Party]:
+    """Return these clients as the server sees them; `images` says how many each client of the scenario trains on."""
     whole = config.federation.exchange == "models"
     merged = whole or network_of(config.model).one_decoder
     # Whole models are merged position by position, so clients with equal tasks must list them in the same order.
     tasks = [in_order(s.tasks) if whole else s.tasks for s in specs]
-    return [Party(s.index, s.id, s.dataset, t, len(data[s.index].train), merged) for s, t in zip(specs, tasks)]
+    return [Party(s.index, s.id, s.dataset, t, images[s.index], merged) for s, t in zip(specs, tasks)]

@@ -6,7 +6,7 @@ Nothing here imports torch, so that `fmtlbench list datasets` and the scenario c
 
 from ._archive import ArchiveDataset, Files
 from ._dataset import Dataset, Provenance, Reader, SampleRangeError, read_sample
-from ._files import DamagedFileError, list_by_id, read_array, read_label_file
+from ._files import DamagedFileError, list_by_id, read_array, read_ids, read_label_file
 from ._info import DatasetInfo, OfficialList
 from ._open import open_split
 from ._registry import DATASETS, dataset_for, dataset_of_file, domains, identify_dataset_file
@@ -29,6 +29,7 @@ __all__ = [
     "list_by_id",
     "open_split",
     "read_array",
+    "read_ids",
     "read_label_file",
     "read_sample",
 ]

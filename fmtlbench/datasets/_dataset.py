@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from ..errors import FmtlbenchError, UsageError, short_repr, unknown
+from ..errors import FmtlbenchError, UsageError, describe_error, short_repr, unknown
 from ..user_code import identify_source
 
 if TYPE_CHECKING:
@@ -261,9 +261,9 @@ class Dataset:
             ids = list(self.list_images())
         except FmtlbenchError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise FmtlbenchError(
-                f"{self.info.name} {self.split}: list_images failed: {type(error).__name__}: {error}"
+                f"{self.info.name} {self.split}: list_images failed: {describe_error(error)}"
             ) from error
         if not ids or not all(isinstance(image, str) and image for image in ids) or len(set(ids)) < len(ids):
             raise FmtlbenchError(
@@ -302,8 +302,8 @@ def read_sample(dataset: Any, index: int, keys: Sequence[str]) -> Sample:
         sample = dataset.sample(index, keys)
     except FmtlbenchError:
         raise
-    except Exception as error:
-        raise FmtlbenchError(f"{where}: sample failed: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise FmtlbenchError(f"{where}: sample failed: {describe_error(error)}") from error
     if not isinstance(sample, Mapping) or (missing := [key for key in keys if key not in sample]):
         gave = f"no {', '.join(missing)}" if isinstance(sample, Mapping) else type(sample).__name__
         raise FmtlbenchError(f"{where}: sample gave {gave}, expected arrays for {', '.join(keys)}")

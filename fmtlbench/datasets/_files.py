@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import FmtlbenchError, UsageError
+from ..files import check_regular, read_whole
 from ..kinds import LabelError, LabelKind
 from ..words import say_count
 
 Shape = tuple[int, int]  # height, width
+NUMBERS = "biuf"  # kinds of arrays: yes or no, whole numbers with and without sign, floating-point
 _CHUNK = struct.Struct(">I4s")  # length and kind, the first bytes of every PNG chunk
 
 
@@ -37,7 +39,7 @@ class DamagedFileError(FmtlbenchError):
 def read_ids(path: Path) -> list[str]:
     """Read image ids, one per line; Windows line ends, a byte-order mark and blank lines are accepted."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = read_whole(path).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise DamagedFileError(path, "not a UTF-8 text file, expected one image id per line") from None
     except OSError as error:
@@ -110,17 +112,26 @@ def read_floats(path: Path, channels: int | None = None) -> np.ndarray:
 
 
 def read_npy(path: Path, channels: int | None = None) -> np.ndarray:
-    """Read the array of a .npy file, [H, W] or [H, W, channels]; pickled objects are never loaded."""
+    """Read the array of a .npy file, [H, W] or [H, W, channels]."""
+    array = _load_npy(path)
+    if array.ndim != (2 if channels is None else 3) or (channels and array.shape[-1] != channels):
+        wanted = "[H, W]" if channels is None else f"[H, W, {channels}]"
+        raise DamagedFileError(path, f"shape {list(array.shape)}, expected {wanted}")
+    return array
+
+
+def _load_npy(path: Path) -> np.ndarray:
+    """Read the numbers of a .npy file; pickled objects are never loaded."""
     try:
+        check_regular(path)
         array = np.load(path, allow_pickle=False)
     except Exception as error:  # a damaged header can raise nearly anything
         raise DamagedFileError(path, f"cannot be read as .npy: {_describe_error(error)}") from None
     if not isinstance(array, np.ndarray):
         array.close()
         raise DamagedFileError(path, "an .npz archive, expected one .npy array")
-    if array.ndim != (2 if channels is None else 3) or (channels and array.shape[-1] != channels):
-        wanted = "[H, W]" if channels is None else f"[H, W, {channels}]"
-        raise DamagedFileError(path, f"shape {list(array.shape)}, expected {wanted}")
+    if array.dtype.kind not in NUMBERS:
+        raise DamagedFileError(path, f"values of type {array.dtype}, expected numbers")
     return array
 
 
@@ -143,12 +154,9 @@ def read_mat(path: Path, variable: str) -> np.ndarray:
 def read_array(path: Path) -> np.ndarray:
     """Return the array in a .npy file or in any picture, unchanged."""
     if path.suffix.lower() == ".npy":
-        try:
-            return np.load(path, allow_pickle=False)
-        except Exception as error:
-            raise DamagedFileError(path, f"cannot be read: {_describe_error(error)}") from None
+        return _load_npy(path)
     try:
-        with _open_picture(path, BytesIO(path.read_bytes())) as picture:
+        with _open_picture(path, BytesIO(read_whole(path))) as picture:
             return np.array(picture)
     except DamagedFileError:
         raise
@@ -210,7 +218,7 @@ def nearest_resize(path: Path, array: np.ndarray, shape: Shape | None) -> np.nda
 
 def _read_pixels(path: Path, modes: tuple[str, ...], convert: str | None = None) -> np.ndarray:
     try:
-        content = path.read_bytes()
+        content = read_whole(path)
     except OSError as error:
         raise DamagedFileError(path, f"cannot be read as a picture: {_describe_error(error)}") from None
     with _open_picture(path, BytesIO(content)) as picture:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..errors import FmtlbenchError, describe_error
+
 if TYPE_CHECKING:
     from ._dataset import Dataset
     from ._info import DatasetInfo
@@ -22,4 +24,7 @@ def open_split(
         layout: The name of an archive, to choose one of several.
         options: Arguments of `Dataset`: size, tasks, limit, purpose, complete, progress, resize, …
     """
-    return info.readers[0].open(info, split, data_root, layout, **options)
+    try:
+        return info.readers[0].open(info, split, data_root, layout, **options)
+    except SystemExit as error:  # of a user's reader, which must not end the command as if all were well
+        raise FmtlbenchError(f"{info.name} {split}: opening it failed: {describe_error(error)}") from error

@@ -19,6 +19,7 @@ from safetensors.torch import load_file, save
 from ..errors import FmtlbenchError
 from ..files import replace_folder, sha256_file, write_json
 from ..runs.folder import DamagedRun, NewerFormat, check_format
+from ..runs.kept import available
 from ..runs.records import FIRST_FORMAT, FORMAT
 from .state_trees import join_tree, split_tree
 
@@ -64,11 +65,6 @@ def save_file(tensors: dict[str, Any], file: Path) -> None:
         stream.write(save(tensors))
         stream.flush()
         os.fsync(stream.fileno())
-
-
-def available(folder: Path) -> list[int]:
-    """Return the numbers of rounds that a checkpoint exists for, oldest first; damaged ones included."""
-    return sorted(int(path.name[6:]) for path in folder.glob("round-*") if path.name[6:].isdigit())
 
 
 class Checkpoint:

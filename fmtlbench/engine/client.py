@@ -141,7 +141,9 @@ class Client:
                 report = self.train(message.index, message.kinds, on_step)
                 return Reply(self.times(), report=report, rows=self.read(message.kinds), start=start)
             case Evaluate():
-                return Reply(scores=tuple(self.evaluate(message.index)), spent=self.times())
+                weights: dict[str, Tensor] | None = {} if message.weights else None
+                scores = tuple(self.evaluate(message.index, weights))
+                return Reply(scores=scores, weights=weights, spent=self.times())
             case Install():
                 self.install(message.rows)
                 return Reply(self.times())
@@ -312,12 +314,14 @@ class Client:
 
     # -- scoring and saving ------------------------------------------------------------------------------------------
 
-    def evaluate(self, index: int) -> list[Score]:
-        """Return scores on every test split the scenario asks for."""
+    def evaluate(self, index: int, weights: dict[str, Tensor] | None = None) -> list[Score]:
+        """Return scores on every test split the scenario asks for; copy the scored network into `weights`, if given."""
         batch_size, workers = self.config.evaluation.batch_size, self.config.data.workers
         self.clock.start()
         with self.scored_model(index) as model:
             records = evaluate(model, self.party, self.data, self.info, self.specs, batch_size, self.device, workers)
+            if weights is not None:
+                weights.update((name, t.to("cpu", copy=True)) for name, t in model.state_dict().items())
         self.clock.lap("evaluate")
         self._book({"evaluate": sum(self.clock.read().values())})  # fine-tuning for it included
         return records

@@ -12,7 +12,7 @@ from torch import nn
 from ..data.batches import test_batches
 from ..data.views import ClientData
 from ..datasets import DatasetInfo
-from ..errors import FmtlbenchError
+from ..errors import FmtlbenchError, describe_error
 from ..exchange import Party
 from ..meters import make_meter
 from ..metrics import Metric, MetricError
@@ -57,8 +57,8 @@ def _telling_of(meter: Metric, party: Party, task: str) -> Iterator[None]:
         yield
     except FmtlbenchError:
         raise
-    except Exception as error:
-        said = f"{type(error).__name__}: {error}"
+    except (Exception, SystemExit) as error:
+        said = describe_error(error)
         raise MetricError(f"metric {meter.name} failed on {task} of client {party.id}: {said}") from error
 
 

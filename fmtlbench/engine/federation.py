@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -13,7 +13,7 @@ import torch
 from ..algorithms import Kinds
 from ..cost.clock import OTHER, stopwatch
 from ..data.views import newcomers, parties
-from ..exchange import Round, Rows
+from ..exchange import Party, Round, Rows
 from ..row_algebra import gram
 from ..runs.records import RoundRow, Score, Updates
 from ..seeds import stream
@@ -36,6 +36,8 @@ from .messages import (
     required,
 )
 from .state_trees import to_device
+
+KeepWeights = Callable[[str, dict[str, torch.Tensor]], None]  # told a client's id and its network's tensors
 
 
 @dataclass(frozen=True)
@@ -207,18 +209,27 @@ class Federation:
             for owner, row in zip(rows[kind].owners, matrix):
                 self.ledger.book(self.parties[owner.client].id, direction, kind, [row])
 
-    def evaluate(self, index: int) -> list[Score]:
-        """Return every client's scores as its model is now: after round `index`, or between its halves."""
-        return self._scores(index, range(len(self.parties)))
+    def evaluate(self, index: int, keep: KeepWeights | None = None) -> list[Score]:
+        """Return every client's scores as its model is now: after round `index`, or between its halves.
 
-    def evaluate_unseen(self, index: int) -> list[Score]:
+        `keep` is given each scored network, one at a time.
+        """
+        return self._scores(index, self.parties, keep)
+
+    def evaluate_unseen(self, index: int, keep: KeepWeights | None = None) -> list[Score]:
         """Return the scores of clients that never took part, each fitted to the encoder `exchange` handed out."""
-        return self._scores(index, [party.index for party in self.newcomers]) if self.newcomers else []
+        return self._scores(index, self.newcomers, keep) if self.newcomers else []
 
-    def _scores(self, index: int, clients: Iterable[int]) -> list[Score]:
+    def _scores(self, index: int, members: Sequence[Party], keep: KeepWeights | None) -> list[Score]:
+        message = Evaluate(index, weights=keep is not None)
+        names = {party.index: party.id for party in members}
+        scores: list[Score] = []
         with self.clock.phase("evaluate"):
-            replies = self._tell({i: Evaluate(index) for i in clients})
-        return [record for reply in replies for record in reply.scores]
+            for index, reply in self._ask(dict.fromkeys(names, message)):
+                scores += reply.scores
+                if keep is not None:
+                    keep(names[index], required(reply.weights, message, names[index]))
+        return scores
 
     def _rows(self, clients: list[int], kind: str, before: torch.Tensor, after: torch.Tensor) -> Rows:
         layouts = [self.facts[i].layouts[kind] for i in clients]

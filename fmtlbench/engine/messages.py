@@ -34,6 +34,7 @@ class Evaluate:
     """Score the model as it is after, or in the middle of, round `index`."""
 
     index: int
+    weights: bool = False  # send the network that was scored, too
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,7 @@ class Reply:
     rows: ClientRows = field(default_factory=dict)  # Train, Send
     start: ClientRows = field(default_factory=dict)  # Train: where `start_of` stood before the local epochs
     scores: tuple[Score, ...] = ()  # Evaluate
+    weights: dict[str, Tensor] | None = None  # Evaluate with `weights`: the scored network's, by name
     state: dict[str, Any] | None = None  # Save without a file
     saved: dict[str, Any] | None = None  # Save with one: what the checkpoint's index says of it
     counts: dict[str, Any] | None = None  # Count: {"parameters": …, "flops": …}

@@ -14,19 +14,20 @@ from ..errors import UsageError, unknown
 from ..exchange import Party
 from ..files import write_json
 from ..listeners import Listener
-from ..predictions.panel import PanelRow
+from ..predictions.examples import MOST, write_examples
+from ..predictions.panel import PanelRow, PanelTask
 from ..predictions.write import ABOUT, replace_predictions
-from ..runs.folder import DamagedRun, NewerFormat, RunFolder, read_record, with_format
+from ..runs.folder import DamagedRun, NewerFormat, RunFolder, examples_in, read_record, with_format
 from ..runs.records import Predictions
 from ..setting import is_below
 from ..tasks import TASKS
-from .stored_run import StoredRun, sample_at_own_size
+from .stored_run import StoredRun, choose_clients, sample_at_own_size
 
 
 def predict_run(folder: Path, data_root: Path | None, device: torch.device, progress: Listener) -> list[Path]:
     """All predictions of a finished run, for every split its participants are judged on; what is there is kept."""
     run = StoredRun(folder)
-    # Of an unseen client nothing is kept: it fits its decoders to an encoder only to be scored.
+    # Of an unseen client a checkpoint has nothing: it fits its decoders to an encoder only to be scored.
     splits = [split for split in run.config.scenario.evaluation if split != "unseen"]
     targets = {split: RunFolder(folder).predictions(split) for split in splits}
     missing = {split: target for split, target in targets.items() if not _is_complete(run, target)}
@@ -55,9 +56,13 @@ def save_predictions(
     tasks: Sequence[str] | None = None,
     images: Sequence[int] | None = None,
     limit: int | None = None,
+    arrays: bool = False,
 ) -> Path:
-    """Write the predictions of an opened run to `folder`, which is replaced as a whole."""
-    chosen = choose(run, clients, tasks)
+    """Write the predictions of an opened run to `folder`, which is replaced as a whole; some also as pictures.
+
+    With `arrays`, every prediction is a .npy file.
+    """
+    chosen = choose(run, split, clients, tasks)
     places = {party.id: pick_places(run.view(party, split), images, limit) for party, _ in chosen}
     about: dict[str, Any] = {
         "algorithm": run.config.algorithm.name,
@@ -77,10 +82,16 @@ def save_predictions(
                 (partial / party.id / task).mkdir(parents=True)
             for count, prediction in enumerate(run.predictions(party, split, wanted, places[party.id]), 1):
                 for task, value in prediction.values.items():
-                    target = partial / party.id / task
-                    TASKS[task].kind.write_prediction(target, prediction.image, value, names.get(task))
+                    target, kind = partial / party.id / task, TASKS[task].kind
+                    if arrays:
+                        kind.write_array(target, prediction.image, value)
+                    else:
+                        kind.write_prediction(target, prediction.image, value, names.get(task))
                 run.progress.preparing(f"predictions of {party.id}", count, len(places[party.id]))
             about["clients"][party.id] = {"tasks": list(wanted), "images": len(places[party.id])}
+        first = images[:MOST] if images else None
+        some = None if images else min(limit or MOST, MOST)
+        write_examples(examples_in(partial), panel_rows([run], split, clients, tasks, first, some))
         write_json(partial / ABOUT, with_format(about))
     return folder
 
@@ -93,24 +104,34 @@ def panel_rows(
     images: Sequence[int] | None = None,
     limit: int | None = None,
 ) -> list[PanelRow]:
-    """What a panel shows of opened runs: a row per client, task and image."""
+    """Return what a panel shows of opened runs: a row per client and image, with all wanted tasks."""
     rows = []
-    for party, wanted in choose(runs[0], clients, tasks):
+    for party, wanted in choose(runs[0], split, clients, tasks):
         view = runs[0].view(party, split)
         for run in runs[1:]:
-            other = run.view(run.parties[party.index], split)
+            other = run.view(_same_client(run, party), split)
             same = np.array_equal(view.indices, other.indices)
             if not same or view.dataset.fingerprint != other.dataset.fingerprint:
                 raise UsageError(f"{run.folder}: judges {party.id} on other {split} images than {runs[0].folder}")
         places = pick_places(view, images, limit)
-        said = [list(run.predictions(run.parties[party.index], split, wanted, places)) for run in runs]
+        said = [list(run.predictions(_same_client(run, party), split, wanted, places)) for run in runs]
         names = class_names(runs[0], party)
-        for task in wanted:
-            for of_image in zip(*said):
-                truth = sample_at_own_size(view.dataset, of_image[0].index, ("image", task))
+        for of_image in zip(*said):
+            truth = sample_at_own_size(view.dataset, of_image[0].index, ("image", *wanted))
+            of_tasks = []
+            for task in wanted:
                 values = [TASKS[task].kind.as_label(prediction.values[task]) for prediction in of_image]
-                rows.append(PanelRow(party.id, task, of_image[0].image, truth, values, names.get(task)))
+                of_tasks.append(PanelTask(task, truth[task], values, names.get(task)))
+            rows.append(PanelRow(party.id, of_image[0].image, truth["image"], of_tasks))
     return rows
+
+
+def _same_client(run: StoredRun, party: Party) -> Party:
+    """Return the client of this number in another run of the same scenario."""
+    for member in run.members:
+        if member.index == party.index:
+            return member
+    raise UsageError(f"{run.folder}: keeps no network of {party.id}, which never took part")
 
 
 # What runs in one panel must share, and how messages call it.
@@ -128,22 +149,16 @@ def check_comparable(runs: Sequence[StoredRun]) -> None:
 
 
 def choose(
-    run: StoredRun, clients: Sequence[str] | None, tasks: Sequence[str] | None
+    run: StoredRun, split: str, clients: Sequence[str] | None, tasks: Sequence[str] | None
 ) -> list[tuple[Party, tuple[str, ...]]]:
-    """The asked clients with those of the asked tasks that they have."""
-    known = {party.id: party for party in run.parties}
-    for name in clients or ():
-        if name not in known:
-            raise unknown("client", name, known, "--clients")
-    offered = {task for party in known.values() for task in party.tasks}
+    """Return the asked clients that are judged on a split, with those of the asked tasks that they have."""
+    judged = run.judged(split)
+    asked = choose_clients(judged, clients, "--clients")
+    offered = {task for party in judged for task in party.tasks}
     for name in tasks or ():
         if name not in offered:
             raise unknown("task", name, offered, "--tasks")
-    chosen = [
-        (party, tuple(task for task in party.tasks if tasks is None or task in tasks))
-        for party in run.parties
-        if clients is None or party.id in clients
-    ]
+    chosen = [(party, tuple(task for task in party.tasks if tasks is None or task in tasks)) for party in asked]
     chosen = [(party, wanted) for party, wanted in chosen if wanted]
     if not chosen:
         raise UsageError(

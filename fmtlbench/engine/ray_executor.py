@@ -25,8 +25,8 @@ from ..cost.processes import ProcessUse
 from ..data.views import newcomers, parties
 from ..errors import FmtlbenchError, one_line
 from ..exchange import Party
-from ..ray_cluster import RayOptions, connected
-from ..runs.session import KERNEL_CHOICES, versions
+from ..ray_cluster import RayOptions, cluster_versions, connected
+from ..runs.session import KERNEL_CHOICES
 from .client_memory import client_memory
 from .executor import OnStep, Recall
 from .factory import ClientFactory, make_algorithm
@@ -112,9 +112,8 @@ class RayExecutor:
         self.factory = dataclasses.replace(factory, device="cuda" if factory.config.device == "cuda" else "cpu")
         data = factory.opened()
         self.parties = [*parties(factory.config, data), *newcomers(factory.config, data)]
-        self.home = Home(
-            os.getpid(), self.ray.get_runtime_context().get_node_id(), torch.get_num_threads(), versions(), self.energy
-        )
+        node = self.ray.get_runtime_context().get_node_id()
+        self.home = Home(os.getpid(), node, torch.get_num_threads(), cluster_versions(), self.energy)
         self._pasts = {index: Past() for index in range(count)}
         tracks = len(make_algorithm(factory.config, parties(factory.config, data)).tracks)
         self.needs = [client_memory(factory.config, party, tracks) for party in self.parties]

@@ -16,8 +16,7 @@ from ..cost.energy import EnergyChoice, EnergyMeter, Reading
 from ..cost.memory import peak_memory, reset_peak
 from ..cost.processes import ProcessUse
 from ..cost.tracker import PARTS, Tracker, gpus_of
-from ..errors import FmtlbenchError, UsageError, one_line
-from ..hooks import describe
+from ..errors import FmtlbenchError, UsageError, describe_error, one_line
 from ..ray_cluster import check_versions, read_token
 from .executor import AnsweringClient
 from .factory import ClientFactory
@@ -129,5 +128,5 @@ class Worker:
                 f"out of memory in a process with clients ({one_line(error)[:200] or 'no reason'}); fewer of them at "
                 "once (--set ray.workers=…) or parked ones (--set federation.park=disk) need less"
             )
-        except Exception as error:
-            return Failure(f"in a process with clients: {describe(error)}")
+        except (Exception, SystemExit) as error:
+            return Failure(f"in a process with clients: {describe_error(error)}")

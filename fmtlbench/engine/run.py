@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import torch
 
 from ..config import RunConfig
+from ..configured_code import code_of
 from ..configured_tasks import task_specs
 from ..cost.bill import make_bill
 from ..cost.energy import EnergyChoice
@@ -20,55 +23,83 @@ from ..data.views import client_data
 from ..errors import FmtlbenchError
 from ..exchange import Party
 from ..listeners import Listener, Start
+from ..models.backbones import check_sizes
 from ..models.weights import check_weights, weights_identity
 from ..networks import network_of
 from ..presets import default_options
-from ..runs.records import ClientRecord, Cost, RoundRow, Summary, TimingRow
+from ..runs.kept import EXACT, LAST, WEIGHTS, available
+from ..runs.made_by import SAME_CODE, summarize_code
+from ..runs.records import ClientRecord, Cost, Manifest, RoundRow, Score, Session, Summary, TimingRow
 from ..runs.result import RunResult
 from ..runs.session import session, versions
 from ..runs.store import RunStore, StoreError
-from .checkpoint import Checkpoint, DamagedCheckpoint, available, save_checkpoint
+from ..runs.summary import describe_setting
+from .checkpoint import Checkpoint, DamagedCheckpoint, save_checkpoint
 from .executor import Executor, SerialExecutor
 from .factory import ClientFactory
-from .federation import Federation
+from .federation import Federation, KeepWeights
+from .kept_networks import keeping_networks
 from .precision import check_amp
 from .process_settings import process_settings
 from .torch_compile import check_compile
 from .trivial import best_constant
 
 
-def execute(
-    config: RunConfig,
-    device: torch.device,
-    out: Path,
-    data_root: Path | None,
-    fresh: bool,
-    progress: Listener,
-    energy: EnergyChoice,
-    executor: Executor | None = None,
-) -> RunResult:
+@dataclass(frozen=True)
+class Circumstances:
+    """Where and how a run is done; none of it is in its config.
+
+    Args:
+        out: The folder that runs are kept in.
+        device: Of the server's steps.
+        energy: Whether and how it is measured.
+        data_root: Where real datasets lie.
+        fresh: Throw away what an earlier run left.
+        reuse: Whether an earlier run by other code will do: `same-code` or `any`.
+        keep: What lies beside the checkpoints in the end (runs/kept.py); they stay, for whoever asks them next.
+        command: Asks for the same run again.
+    """
+
+    out: Path
+    device: torch.device
+    energy: EnergyChoice
+    data_root: Path | None = None
+    fresh: bool = False
+    reuse: str = SAME_CODE
+    keep: str = LAST
+    command: str = ""
+
+
+def execute(config: RunConfig, how: Circumstances, progress: Listener, executor: Executor | None = None) -> RunResult:
     """Run, resume or just show: whatever the folder of this config asks for."""
-    store = RunStore(out, config)
-    if not fresh and (summary := store.summary()) is not None:
+    device, store = how.device, RunStore(how.out, config, code_of(config), how.reuse)
+    if not how.fresh and (summary := store.summary()) is not None:
+        if store.place.is_by_other:
+            progress.note(store.place.note)
         return RunResult(store.folder, summary, reused=True)
+    if store.place.note:
+        progress.note(store.place.note)
     check_amp(config.train.amp, torch.device(config.device))
     check_compile(config.train.compile, torch.device(config.device))
     store.check()
-    with process_settings(config.train, device), RunMeter(energy, device, progress.note) as meter:
+    with process_settings(config.train, device), RunMeter(how.energy, device, progress.note) as meter:
         # Everything that can refuse does so before the run folder is touched; weights first, data may take long.
-        for note in check_weights(config.model, next(iter(config.data.size.values())), network_of(config.model).maps):
+        sizes = [config.data.size[domain] for domain in sorted(config.scenario.domains)]
+        maps = network_of(config.model).maps
+        check_sizes(config.model, sizes, maps)
+        for note in check_weights(config.model, sizes[0], maps):
             progress.note(note)
-        datasets = open_datasets(config, data_root, progress)
-        factory = ClientFactory(config, str(device), data_root, client_data(config, datasets))
-        with Federation(factory, executor or SerialExecutor()) as federation, store.opened(fresh):
-            return _run(store, federation, datasets, device, progress, meter)
+        datasets = open_datasets(config, how.data_root, progress)
+        factory = ClientFactory(config, str(device), how.data_root, client_data(config, datasets))
+        with Federation(factory, executor or SerialExecutor()) as federation, store.opened(how.fresh):
+            return _run(store, federation, datasets, how, progress, meter)
 
 
 def _run(
     store: RunStore,
     federation: Federation,
     datasets: dict[tuple[str, str], Any],
-    device: torch.device,
+    how: Circumstances,
     progress: Listener,
     meter: RunMeter,
 ) -> RunResult:
@@ -76,7 +107,9 @@ def _run(
     config = store.config
     done = _resume(store, federation, progress)
     fingerprints = {f"{domain}/{split}": d.fingerprint for (domain, split), d in datasets.items()}
-    _write_manifest(store, device, done, fingerprints, progress, federation.executor)
+    now = session(str(how.device), done + 1, store.code, how.command)
+    now["executor"] = federation.executor.describe()
+    manifest = _write_manifest(store, now, fingerprints, progress)
     meter.include(federation.executor.use)
     meter.begin(store.timing())
     rounds = config.federation.rounds
@@ -84,11 +117,11 @@ def _run(
     told: set[str] = set()
     for index in range(done, rounds):
         with _kept_if_cut_off(store, meter, index + 1):
-            row = _one_round(store, federation, index, progress, meter)
+            row = _one_round(store, federation, index, progress, meter, how.keep)
         for note in set(row.get("notes", ())) - told:
             told.add(note)
             progress.note(f"{federation.algorithm.name}, round {row['round']}: {note}")
-    return _finish(store, federation, fingerprints, meter)
+    return _finish(store, federation, manifest, fingerprints, meter)
 
 
 @contextmanager
@@ -121,18 +154,9 @@ def _resume(store: RunStore, federation: Federation, progress: Listener) -> int:
     return 0
 
 
-def _write_manifest(
-    store: RunStore,
-    device: torch.device,
-    done: int,
-    fingerprints: dict[str, str],
-    progress: Listener,
-    executor: Executor,
-) -> None:
-    """Add this session to the manifest; refuse data that have changed since the first one."""
-    manifest = store.manifest() if done else None
-    now = session(str(device), done + 1)
-    now["executor"] = executor.describe()
+def _write_manifest(store: RunStore, now: Session, fingerprints: dict[str, str], progress: Listener) -> Manifest:
+    """Add this session to the manifest and return that; refuse data that have changed since the first session."""
+    manifest = store.manifest() if now["from_round"] > 1 else None
     if manifest is None:
         manifest = {
             "config_hash": store.config.hash(),
@@ -150,23 +174,29 @@ def _write_manifest(
             progress.note(f"resuming with other versions than before, so bits may differ: {', '.join(changed)}")
     manifest["sessions"].append(now)
     store.write_manifest(manifest)
+    return manifest
 
 
-def _one_round(store: RunStore, federation: Federation, index: int, progress: Listener, meter: RunMeter) -> RoundRow:
+def _one_round(
+    store: RunStore, federation: Federation, index: int, progress: Listener, meter: RunMeter, keep: str
+) -> RoundRow:
     """Do round `index` and write its rows and, where one is due, a checkpoint."""
     config = store.config
     last = index + 1 == config.federation.rounds
     scored = last or (index + 1) % config.evaluation.every == 0
     when = config.evaluation.when if scored else None
     trained = federation.train(index, progress.step)
-    before = federation.evaluate(index) if when in ("before_aggregation", "both") else []
-    row = federation.exchange(trained, describe=scored, last=last)
-    if notes := federation.algorithm.notes():
-        row["notes"] = notes
-    if scored:
-        row["scores"] = before if when == "before_aggregation" else federation.evaluate(index)
-    if last:
-        row["scores"] += federation.evaluate_unseen(index)
+    with _kept_networks(store, keep if last else LAST) as kept:
+        before: list[Score] = []
+        if when in ("before_aggregation", "both"):
+            before = federation.evaluate(index, kept if when == "before_aggregation" else None)
+        row = federation.exchange(trained, describe=scored, last=last)
+        if notes := federation.algorithm.notes():
+            row["notes"] = notes
+        if scored:
+            row["scores"] = before if when == "before_aggregation" else federation.evaluate(index, kept)
+        if last:
+            row["scores"] += federation.evaluate_unseen(index, kept)
     if when == "both":
         row["scores_before"] = before
     timing = cast(TimingRow, meter.row({"round": index + 1, **federation.timing()}))
@@ -181,7 +211,17 @@ def _one_round(store: RunStore, federation: Federation, index: int, progress: Li
     return row
 
 
-def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str], meter: RunMeter) -> RunResult:
+def _kept_networks(store: RunStore, keep: str) -> AbstractContextManager[KeepWeights | None]:
+    """Give what takes the scored networks of the last round, if they are to be kept; None if not."""
+    if keep not in (EXACT, WEIGHTS):
+        return nullcontext()
+    explain = partial(store.writing, "keep the networks")
+    return keeping_networks(store.files.weights, keep, store.config.federation.rounds, explain)
+
+
+def _finish(
+    store: RunStore, federation: Federation, manifest: Manifest, fingerprints: dict[str, str], meter: RunMeter
+) -> RunResult:
     """Write summary.json, what the config decides, and cost.json, what it took."""
     tail = meter.tail()  # what follows is reckoning, not the run's
     config, rows = store.config, store.rounds()
@@ -193,11 +233,8 @@ def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str
             party = everybody[record["client"]]
             view = federation.data[party.index].tests[record["split"]]
             # Clients judged on the same images and labels share the constant.
-            key = (
-                record["dataset"],
-                record["task"],
-                record["split"] if record["split"] == "global" and not view.relabel else party.id,
-            )
+            shared = record["split"] == "global" and not view.relabel and not config.data.validation
+            key = (record["dataset"], record["task"], record["split"] if shared else party.id)
             if key not in trivial:
                 spec, workers = task_specs(config, party.dataset)[record["task"]], config.data.workers
                 info = config.data.dataset(party.dataset)
@@ -207,31 +244,11 @@ def _finish(store: RunStore, federation: Federation, fingerprints: dict[str, str
         "algorithm": config.algorithm.name,
         "title": federation.algorithm.title,
         "options": config.algorithm.options,
-        "default_options": default_options(federation.algorithm, config.preset),
+        "default_options": default_options(federation.algorithm, config.preset, config.preset_options),
         "dataset_titles": {p.dataset: config.data.dataset(p.dataset).title for p in everybody.values()},
-        "scenario": config.scenario.name,
-        "scenario_version": config.scenario.version,
-        "preset": config.preset,
-        "data": config.data.source,
-        "seed": config.seed,
-        "rounds": config.federation.rounds,
-        "device": config.device,
-        "config_hash": config.hash(),
-        "setting": config.setting().key,
-        "setting_text": {
-            "architecture": config.model.architecture,
-            "backbone": config.model.backbone,
-            "pretrained": config.model.pretrained,
-            "exchange": config.federation.exchange,
-            "participation": config.federation.participation,
-            "statistics": config.federation.statistics,
-            "size": {domain: list(size) for domain, size in config.data.size.items()},
-            "scenario_parameters": dict(config.scenario.parameters),
-            **({"when": when} if (when := config.evaluation.when) != "after_aggregation" else {}),
-            **({"train.compile": True} if config.train.compile else {}),
-        },
-        "numerics": config.numerics,
+        **describe_setting(config),
         "versions": versions(),
+        "code": summarize_code(manifest["sessions"]),
         "data_fingerprints": fingerprints,
         "clients": _about(federation, federation.parties),
         **({"unseen": _about(federation, federation.newcomers)} if federation.newcomers else {}),

@@ -5,6 +5,7 @@ Nothing here imports torch before a label is decoded: `fmtlbench list` reads tas
 
 from ._base import LabelError, LabelKind, draw_image
 from ._classes import Classes
+from ._doubts import Doubts
 from ._positive import Metres, Positive
 from ._probability import ProbabilityMap
 from ._vectors import FAINT, UnitVectors
@@ -12,6 +13,7 @@ from ._vectors import FAINT, UnitVectors
 __all__ = [
     "FAINT",
     "Classes",
+    "Doubts",
     "LabelError",
     "LabelKind",
     "Metres",

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import FmtlbenchError
 from ..metrics import IGNORE
+from ._doubts import Doubts
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,6 +33,7 @@ class LabelKind:
     dtype: ClassVar[np.dtype] = np.dtype(np.uint8)
     channels: ClassVar[tuple[int, ...]] = ()  # further axes of an array: () or (3,)
     outputs: ClassVar[int | None] = 1  # channels of a network's output; None: one per class of the dataset
+    raw_meaning: ClassVar[str] = "raw"  # what a network's output is before `decode`, in words
     unlabelled: ClassVar[float] = IGNORE  # in arrays; in tensors it is always 255
     unit_length: ClassVar[bool] = False  # whether outputs of a network are directions
     suffixes: ClassVar[tuple[str, ...]] = (".png", ".npy")  # of files with labels or predictions
@@ -87,9 +89,17 @@ class LabelKind:
         """Write a prediction as the file `name` in `folder`, in the form that `read_prediction` takes."""
         raise self._not_written("write_prediction")
 
+    def write_array(self, folder: Path, name: str, value: np.ndarray) -> None:
+        """Write a prediction as the file `name`.npy in `folder`, which `read_prediction` takes without any loss."""
+        np.save(folder / f"{name}.npy", value)
+
     def read_prediction(self, array: np.ndarray) -> np.ndarray:
         """Return a file's array as a prediction without batch axis, [*channels, H, W]; LabelError tells why not."""
         raise self._not_written("read_prediction")
+
+    def doubts(self) -> Doubts:
+        """Return what looks at predictions beside their labels and says what cannot be right."""
+        return Doubts()
 
     def read_label(self, array: np.ndarray, classes: int | None = None, picture: bool = False) -> np.ndarray:
         """Return a file's array as a label of a dataset, [H, W, *channels]; LabelError tells why not.
@@ -123,6 +133,9 @@ class LabelKind:
         """Draw a label, or a prediction as `as_label` gives it, on matplotlib axes; return the drawn image."""
         raise self._not_written("draw")
 
+    def draw_outlines(self, axis: Any, label: np.ndarray) -> None:
+        """Draw the borders of the label's regions over a picture of the same size; nothing where it has no regions."""
+
     def draw_key(self, figure: Any, drawn: Any, box: Any, colours: Any, names: Sequence[str] | None) -> None:
         """Draw what the colours mean below the `box` (left, bottom, width in parts of the figure) of a column."""
 
@@ -131,8 +144,17 @@ class LabelKind:
         return 0
 
 
+MOST_SHOWN = 512  # pixels along a side: more than a picture in a figure shows
+
+
 def draw_image(axis: Any, image: np.ndarray) -> Any:
-    """Draw an image on matplotlib axes."""
+    """Draw an image on matplotlib axes; a large one is made smaller first, so that no lines are lost or jagged."""
+    longest = max(image.shape[:2])
+    if longest > MOST_SHOWN:
+        from skimage.transform import resize
+
+        shape = [max(1, round(side * MOST_SHOWN / longest)) for side in image.shape[:2]]
+        image = resize(image, shape, anti_aliasing=True)
     return axis.imshow(image, interpolation="nearest")
 
 
@@ -143,6 +165,11 @@ def one_channel(array: np.ndarray) -> np.ndarray:
     if array.ndim != 2:
         raise LabelError(f"shape {list(array.shape)}, expected [H, W] of one channel")
     return array
+
+
+def say_range(array: np.ndarray) -> str:
+    """Return the type and the lowest and highest value of an array for a message."""
+    return f"{array.dtype} from {array.min()} to {array.max()}" if array.size else f"an empty array of {array.dtype}"
 
 
 def to_bytes(value: np.ndarray) -> np.ndarray:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from ..metrics import IGNORE
-from ._base import LabelError, LabelKind, one_channel
+from ._base import LabelError, LabelKind, one_channel, say_range
 from ._colours import class_colours
 
 
 class Classes(LabelKind):
     """[H, W] uint8, 0 to classes − 1, 255 where unlabelled. Predictions are class numbers too."""
 
+    raw_meaning = "a logit per class"
     outputs = None
     quantity = "class"
     relabelling = ("rotate",)
@@ -42,12 +43,14 @@ class Classes(LabelKind):
 
     def read_prediction(self, array):
         array = one_channel(array)
-        return array.astype(np.int64) if array.dtype.kind == "u" else array
+        if array.dtype.kind not in "iu":
+            raise LabelError(f"{array.dtype} values, expected class numbers")
+        return array.astype(np.int64)
 
     def read_label(self, array, classes=None, picture=False):
         array = one_channel(array)
         if array.dtype.kind not in "iu" or array.min(initial=0) < 0 or array.max(initial=0) > IGNORE:
-            raise LabelError(f"{array.dtype} from {array.min()} to {array.max()}, expected class numbers")
+            raise LabelError(f"{say_range(array)}, expected class numbers")
         label = array.astype(np.uint8)
         if problem := _unknown_class(label, classes):
             raise LabelError(problem)
@@ -58,6 +61,15 @@ class Classes(LabelKind):
 
     def draw(self, axis, value, colours):
         return axis.imshow(colours[np.minimum(value, len(colours) - 1)], interpolation="nearest")
+
+    def draw_outlines(self, axis, label):
+        from skimage.measure import find_contours
+
+        high, wide = label.shape
+        for number in np.unique(label[label != IGNORE]):
+            for border in find_contours((label == number).astype(np.float32), 0.5):  # rows of (y, x), between pixels
+                axis.plot(border[:, 1], border[:, 0], color="black", linewidth=0.5)
+        axis.set(xlim=(-0.5, wide - 0.5), ylim=(high - 0.5, -0.5))
 
     def draw_key(self, figure, drawn, box, colours, names):
         from matplotlib.patches import Patch

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from ..metrics import IGNORE
-from ._base import LabelError, LabelKind, one_channel
+from ._base import LabelError, LabelKind, one_channel, say_range
 from ._colours import DEPTH_COLOURS, blend_depth
+from ._doubts import UnitDoubts
 
 LEAST = 1e-9  # a prediction is more than nothing
 
@@ -22,9 +23,11 @@ class Positive(LabelKind):
         nearer: What becomes of the quantity where everything comes nearer: it "shrinks" (depth) or "grows" (disparity).
     """
 
+    raw_meaning = "the value itself"
     dtype = np.dtype(np.float32)
     unlabelled = 0.0
     suffixes = (".npy",)  # coloured pictures lie beside them
+    units: ClassVar[dict[float, str]] = {}  # others that people use, by how many of them make one of ours
 
     def __init__(self, quantity: str, highest: float, nearer: Literal["shrinks", "grows"]) -> None:
         self.quantity, self.highest, self.nearer = quantity, highest, nearer
@@ -63,12 +66,13 @@ class Positive(LabelKind):
     def read_prediction(self, array):
         return one_channel(array).astype(np.float64)
 
+    def doubts(self):
+        return UnitDoubts(self.quantity, self.units)
+
     def read_label(self, array, classes=None, picture=False):
         label = one_channel(array)
         if label.dtype.kind not in "f" or not np.isfinite(label).all() or label.min(initial=0) < 0:
-            raise LabelError(
-                f"{label.dtype} from {label.min()} to {label.max()}, expected floating-point numbers of at least 0"
-            )
+            raise LabelError(f"{say_range(label)}, expected floating-point numbers of at least 0")
         return label.astype(np.float32)
 
     def choose_colours(self, labels, classes, names):
@@ -91,6 +95,8 @@ class Positive(LabelKind):
 
 class Metres(Positive):
     """Distances: what comes nearer has less of them."""
+
+    units: ClassVar = {1000.0: "millimetres", 100.0: "centimetres"}
 
     def __init__(self, highest: float = 10.0) -> None:
         super().__init__("metres", highest, "shrinks")

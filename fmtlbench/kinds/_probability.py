@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..metrics import IGNORE
-from ._base import LabelError, LabelKind, one_channel, to_bytes
+from ._base import LabelError, LabelKind, one_channel, say_range, to_bytes
 from ._colours import blend
 
 
@@ -17,6 +17,7 @@ class ProbabilityMap(LabelKind):
         lines: Labels are lines one pixel thin: pictures in files hold 0 and 255 alone, and drawings make them thicker.
     """
 
+    raw_meaning = "a logit of yes, or one each of no and yes"
     quantity = "class"
     relabelling = ("invert",)
 
@@ -60,7 +61,7 @@ class ProbabilityMap(LabelKind):
         if not picture and np.isin(values, (0, 1, IGNORE)).all():
             return array.astype(np.uint8)
         expected = "a picture of 0 and 255" if picture else "an array of 0, 1 and 255 (ignore)"
-        raise LabelError(f"values from {array.min()} to {array.max()}, expected {expected}")
+        raise LabelError(f"{say_range(array)}, expected {expected}")
 
     def draw(self, axis, value, colours):
         shown = np.ma.masked_equal(_thicken(value) if self.lines else value, IGNORE)

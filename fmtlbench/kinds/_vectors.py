@@ -6,6 +6,7 @@ import numpy as np
 
 from ..metrics import IGNORE
 from ._base import LabelError, LabelKind, to_bytes
+from ._doubts import VectorDoubts
 
 FAINT = 0.1  # 8-bit pictures cannot say 0; a decoded length below this means "unknown"
 
@@ -13,6 +14,7 @@ FAINT = 0.1  # 8-bit pictures cannot say 0; a decoded length below this means "u
 class UnitVectors(LabelKind):
     """[H, W, 3] float32 of length 1, zero where unknown. Predictions are [3, H, W]."""
 
+    raw_meaning = "a vector, to be divided by its length"
     dtype = np.dtype(np.float32)
     channels = (3,)
     outputs = 3
@@ -57,8 +59,13 @@ class UnitVectors(LabelKind):
         """Take 8-bit (n + 1) · 127.5 or floating vectors, channels first or last."""
         if array.ndim != 3 or 3 not in (array.shape[0], array.shape[-1]):
             raise LabelError(f"shape {list(array.shape)}, expected normals [H, W, 3]")
+        if array.dtype.kind != "f" and array.dtype != np.uint8:
+            raise LabelError(f"{array.dtype} values, expected floating-point vectors or uint8 of (n + 1) · 127.5")
         array = np.moveaxis(array, -1, 0) if array.shape[-1] == 3 else array
         return array / 127.5 - 1 if array.dtype == np.uint8 else array.astype(np.float64)
+
+    def doubts(self):
+        return VectorDoubts()
 
     def read_label(self, array, classes=None, picture=False):
         """Take the same files as predictions; what is hardly longer than nothing is unknown."""

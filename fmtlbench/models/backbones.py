@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor, nn
 
 from ..errors import UsageError
-from .catalog import BACKBONES, Maps, misfit
+from .catalog import Backbone, Maps, find_backbone, misfit
+from .timm_networks import Form, create_body, find_form, shared_options
 from .weights import load_pretrained
+
+if TYPE_CHECKING:
+    from ..config import ModelConfig
 
 
 class Encoder(nn.Module):
@@ -28,22 +34,23 @@ class Encoder(nn.Module):
         super().__init__()
         if reason := misfit(name, maps):
             raise UsageError(f"model.backbone: {reason}")
-        spec = BACKBONES[name]
-        self.channels_last, self.size = spec.channels_last, tuple(size)
-        # The drop path rate is always given, because timm's default is not 0.
-        options = {**spec.options, **spec.maps[maps], "drop_path_rate": drop_path}
-        if spec.sized:
-            # Windows keep their size even on maps smaller than they are. Otherwise clients with other image sizes would
-            # have encoders of other shapes, which cannot be averaged.
-            options |= {"img_size": size, "always_partition": True}
-        self.body = _create(spec.timm, options)
+        spec, self.size = find_backbone(name), tuple(size)
+        form = _form_of(spec, self.size, drop_path, maps)
+        self.channels_last = form.channels_last
+        self.body = create_body(spec.timm, form.options)
         self.channels: list[int] = self.body.feature_info.channels()
         self.strides: list[int] = self.body.feature_info.reduction()
         self.stride = self.strides[-1]  # image sizes are multiples of it
         self.norms = nn.ModuleList(nn.LayerNorm(c) for c in self.channels) if spec.norms else None
         self.adapted: list[str] = []  # how the weights had to be changed, as notes for the user
         if pretrained:
-            load_pretrained(self, name, pretrained, options)
+            load_pretrained(self, name, pretrained, form.options)
+
+    def train(self, mode: bool = True) -> Encoder:
+        # While they evaluate, some of timm's attentions keep what they once computed from their weights. Only training
+        # mode makes them drop it, and weights may have been installed since.
+        super().train()
+        return super().train(mode)
 
     def forward(self, image: Tensor) -> list[Tensor]:
         maps = self.body(image)
@@ -52,7 +59,31 @@ class Encoder(nn.Module):
         return [m.permute(0, 3, 1, 2) for m in maps] if self.channels_last else maps
 
 
-def _create(name: str, options: dict[str, Any]) -> nn.Module:
-    import timm
+def body_options(name: str, size: tuple[int, int], drop_path: float, maps: Maps) -> dict[str, Any]:
+    """Return the options with which timm makes the body of an encoder (with features_only=True)."""
+    return _form_of(find_backbone(name), size, drop_path, maps).options
 
-    return timm.create_model(name, pretrained=False, features_only=True, **options)
+
+def _form_of(spec: Backbone, size: tuple[int, int], drop_path: float, maps: Maps) -> Form:
+    """Return how to ask timm for a backbone with these maps."""
+    if not spec.listed:
+        return find_form(spec.timm, size, drop_path, maps)
+    options = {**spec.options, **spec.maps[maps], **shared_options(size, drop_path, spec.sized)}
+    return Form(options, spec.channels_last)
+
+
+def check_sizes(model: ModelConfig, sizes: Iterable[tuple[int, int]], maps: Maps) -> None:
+    """Refuse a backbone of timm's that has parameters of other shapes for some of a run's image sizes."""
+    if find_backbone(model.backbone).listed:
+        return
+    shapes: dict[tuple[int, int], list[torch.Size]] = {}
+    for size in sizes:
+        with torch.random.fork_rng(devices=[]), torch.device("meta"):
+            encoder = Encoder(model.backbone, size, drop_path=model.drop_path, maps=maps)
+        shapes[size] = [parameter.shape for parameter in encoder.parameters()]
+        first = next(iter(shapes))
+        if shapes[size] != shapes[first]:
+            raise UsageError(
+                f"model.backbone: {model.backbone} has parameters of other shapes for images of {list(size)} than of "
+                f"{list(first)}, so that clients' encoders do not fit together; give all of data.size one value"
+            )

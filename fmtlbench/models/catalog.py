@@ -1,8 +1,16 @@
-"""The list of backbones and their maps; does not import torch, so that a config can be checked without it."""
+"""The backbones: a list with their maps, and any network of timm by its name.
+
+Does not import torch, so that a config can be checked without it. What is not in the list is looked up by name only;
+whether it has the maps is found out where torch is loaded (timm_networks.py).
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Literal
 
 from ..errors import nearest
@@ -11,6 +19,7 @@ from ..errors import nearest
 # ResNet also that of stride 2, after the stem's ReLU. dilated: only the last one, kept at stride 8 by dilation.
 Maps = Literal["pyramid", "all", "dilated"]
 STRIDES: dict[Maps, int] = {"pyramid": 32, "all": 32, "dilated": 8}  # of the deepest map: image sizes are multiples
+TIMM = "timm/"  # before the name of a network of timm that is not in the list
 
 
 @dataclass(frozen=True)
@@ -24,6 +33,7 @@ class Backbone:
     norms: bool = False  # a LayerNorm after every scale, as in the FedHCA² code's Swin
     sized: bool = False  # attention windows are laid out for one input size
     shipped: bool = False  # its pretrained weights come with the package, not from timm
+    listed: bool = True  # its options and maps are known here; else timm_networks.py finds them
 
 
 _SWIN = {"channels_last": True, "norms": True, "sized": True, "maps": {"pyramid": {}, "all": {}}}
@@ -52,11 +62,36 @@ BACKBONES: dict[str, Backbone] = {
 }
 
 
+def find_backbone(name: str) -> Backbone:
+    """Return the entry of a backbone that `misfit` accepts."""
+    return Backbone(name.removeprefix(TIMM), listed=False) if name.startswith(TIMM) else BACKBONES[name]
+
+
+@cache
+def timm_names() -> tuple[str, ...]:
+    """Return the names of timm's networks, from the decorators in its source files: importing timm imports torch."""
+    folder = Path(find_spec("timm").origin).parent / "models"
+    sources = (file.read_text(encoding="utf-8") for file in sorted(folder.glob("*.py")))
+    return tuple(sorted(name for text in sources for name in re.findall(r"^@register_model\s+def (\w+)", text, re.M)))
+
+
 def misfit(backbone: str, maps: Maps) -> str | None:
-    """Return why a backbone cannot provide the maps that an architecture needs; None if it can."""
+    """Return why a backbone cannot provide the maps that an architecture needs; None if it can, or may (`timm/…`)."""
+    if backbone.startswith(TIMM):
+        return _why_unknown_to_timm(backbone)
     if backbone not in BACKBONES:
-        return f"no backbone {backbone!r}; {nearest(backbone, BACKBONES)}"
+        of_timm = backbone.partition(".")[0] in timm_names()
+        choice = f"timm's is {TIMM + backbone!r}" if of_timm else nearest(backbone, BACKBONES)
+        return f"no backbone {backbone!r}; {choice}"
     if maps in BACKBONES[backbone].maps:
         return None
     fitting = ", ".join(sorted(name for name, spec in BACKBONES.items() if maps in spec.maps))
     return f"this architecture needs {maps} maps, which {backbone!r} lacks; valid: {fitting}"
+
+
+def _why_unknown_to_timm(backbone: str) -> str | None:
+    name = backbone.removeprefix(TIMM).partition(".")[0]  # what follows the dot names its weights
+    if name in timm_names():
+        return None
+    choice = nearest(name, timm_names(), otherwise=f"`fmtlbench list backbones '{TIMM}*'` lists them")
+    return f"timm has no network {name!r}; {choice}"

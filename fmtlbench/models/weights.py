@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import FmtlbenchError, UsageError
 from ..files import sha256_file
-from .catalog import BACKBONES, Maps
+from .catalog import BACKBONES, Maps, find_backbone
 from .weights_file import check_path, read_tensors
 from .weights_hub import fetch
 from .weights_shipped import shipped_path, shipped_sha256
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 SHOWN = 3  # names per problem in a message; the exception carries all
 COUNTER = "num_batches_tracked"  # of BatchNorm: old files lack it, and nothing here uses it
+WRAPPED = ("model.", "body.")  # FeatureGetterNet's and FeatureHookNet's name for the network inside
 NORMS = "norms."  # the encoder's own norms after every scale, which only files of `fmtlbench pretrain` have
 
 
@@ -92,7 +93,7 @@ def describe_weights(model: ModelConfig) -> str:
     content = f" (sha256 {model.weights_sha256[:8]})" if model.weights_sha256 else ""
     if model.weights:
         return f"those of {model.weights}{content}"
-    spec = BACKBONES[model.backbone]
+    spec = find_backbone(model.backbone)
     own = f"the package's{content}" if spec.shipped else f"timm's {spec.timm}"
     return own if model.pretrained else f"none, it starts from scratch; --set model.pretrained=true takes {own}"
 
@@ -122,7 +123,7 @@ def load_pretrained(encoder: Encoder, backbone: str, pretrained: bool | str, opt
     """
     widths = tuple(encoder.channels) if encoder.norms is not None else ()
     plain = tuple((k, _make_hashable(v)) for k, v in sorted(options.items()))
-    fit = _fit(_make_key(backbone, pretrained), BACKBONES[backbone].timm, plain, widths)
+    fit = _fit(_make_key(backbone, pretrained), find_backbone(backbone).timm, plain, widths)
     norms = {n.removeprefix(NORMS): t for n, t in fit.tensors.items() if n.startswith(NORMS)}
     encoder.body.load_state_dict({n: t for n, t in fit.tensors.items() if not n.startswith(NORMS)}, strict=True)
     if norms:
@@ -135,7 +136,7 @@ def load_pretrained(encoder: Encoder, backbone: str, pretrained: bool | str, opt
 
 def _make_key(backbone: str, pretrained: bool | str) -> tuple:
     """Return the cache key of the weights; it changes when the file is replaced."""
-    spec = BACKBONES[backbone]
+    spec = find_backbone(backbone)
     if pretrained is True and not spec.shipped:
         return "timm", spec.timm
     path = shipped_path(backbone) if pretrained is True else check_path(Path(pretrained).absolute())
@@ -185,9 +186,11 @@ def _fit(key: tuple, name: str, options: tuple[tuple[str, Any], ...], widths: tu
     import timm
     import torch
 
+    from .timm_networks import create_body
+
     weights = _read(*key)
     with torch.device("meta"):  # only names and shapes of these two are needed
-        encoder = timm.create_model(name, features_only=True, **dict(options)).state_dict()
+        encoder = create_body(name, dict(options)).state_dict()
         whole = timm.create_model(name, **{k: v for k, v in options if k != "out_indices"})
         if any(tensor.startswith(NORMS) for tensor in weights.tensors):
             norms = {f"{NORMS}{i}.{kind}": torch.empty(w) for i, w in enumerate(widths) for kind in ("weight", "bias")}
@@ -220,9 +223,10 @@ def _convert(convert, tensors: dict[str, Tensor], whole: nn.Module) -> tuple[dic
 def _match(tensors: dict[str, Tensor], encoder: dict[str, Tensor], whole: dict[str, Tensor]) -> tuple:
     """Return (fit, missing, unexpected, shapes); an encoder's `layers_0` is the classifier's `layers.0`."""
     given = {_plain(name): name for name in tensors}
+    wrapper = _wrapper_of(encoder)
     fit, missing, shapes = {}, [], {}
     for name, expected in encoder.items():
-        theirs = given.get(_plain(name))
+        theirs = given.get(_plain(name.removeprefix(wrapper)))
         if theirs is None and name.endswith(COUNTER):
             fit[name] = expected.new_zeros((), device="cpu")
         elif theirs is None:
@@ -231,10 +235,16 @@ def _match(tensors: dict[str, Tensor], encoder: dict[str, Tensor], whole: dict[s
             shapes[name] = tuple(tensors[theirs].shape), tuple(expected.shape)
         else:
             fit[name] = tensors[theirs]
-    known = set(map(_plain, (*encoder, *whole)))
-    classifier = {name.split(".")[0] for name in whole if _plain(name) not in set(map(_plain, encoder))}
+    own = {_plain(name.removeprefix(wrapper)) for name in encoder}
+    known = own | set(map(_plain, whole))
+    classifier = {name.split(".")[0] for name in whole if _plain(name) not in own}
     unexpected = [name for plain, name in given.items() if plain not in known and name.split(".")[0] not in classifier]
     return fit, missing, unexpected, shapes
+
+
+def _wrapper_of(encoder: Iterable[str]) -> str:
+    """Return what timm puts before all names of a network that it wraps as a whole; usually nothing."""
+    return next((prefix for prefix in WRAPPED if all(name.startswith(prefix) for name in encoder)), "")
 
 
 def _plain(name: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import FmtlbenchError, UsageError
+from ..errors import FmtlbenchError, UsageError, first_line
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -82,8 +82,7 @@ def _read_pickle(path: Path) -> Any:
 
 
 def _describe_unreadable(path: Path, error: Exception) -> FmtlbenchError:
-    reason = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
-    return FmtlbenchError(f"model.weights: {path} cannot be read as weights (cut short?): {reason}")
+    return FmtlbenchError(f"model.weights: {path} cannot be read as weights (cut short?): {first_line(error)}")
 
 
 def _unwrap(content: Any, path: Path) -> dict[str, Tensor]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from ..errors import FmtlbenchError
+from ..errors import FmtlbenchError, first_line
 
 FILE = "model.safetensors"  # the name of the weights file in timm's repositories on the hub
 
@@ -30,10 +30,8 @@ def fetch(name: str) -> tuple[Path, str]:
         # Offline, the download would be retried for a minute before the cache is used.
         return Path(hf_hub_download(repository, FILE, local_files_only=not reachable)), full
     except Exception as error:
-        first = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
-        reason = (
-            first.rstrip(".") if reachable else f"{hub()} cannot be reached, and its cache on this machine has none"
-        )
+        unreachable = f"{hub()} cannot be reached, and its cache on this machine has none"
+        reason = first_line(error).rstrip(".") if reachable else unreachable
         raise FmtlbenchError(
             f"no pretrained weights {full}: {reason}. Give a file with --set model.weights=FILE, "
             "or train from scratch with --set model.pretrained=false"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ..errors import FmtlbenchError
+from ..errors import FmtlbenchError, describe_error
 from ..registry import Registry
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ def deal(
         parts = [np.sort(part) for part in PARTITIONS[kind]().deal(dataset, clients, rng, least, alpha)]
     except FmtlbenchError:
         raise
-    except Exception as error:
-        raise FmtlbenchError(f"partition {kind!r}: deal failed: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise FmtlbenchError(f"partition {kind!r}: deal failed: {describe_error(error)}") from error
     dealt = np.sort(np.concatenate(parts)) if parts else np.array([], int)
     if len(parts) != clients or not np.array_equal(dealt, np.arange(len(dataset))):
         raise FmtlbenchError(

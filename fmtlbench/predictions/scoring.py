@@ -1,9 +1,11 @@
-"""Pair the files in folders of predictions and labels, and read them."""
+"""Pair the files in folders of predictions and labels, read them, and give them to a meter."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
@@ -14,18 +16,55 @@ from ..datasets import (
     DatasetInfo,
     list_by_id,
     read_array,
+    read_ids,
     read_label_file,
     read_sample,
 )
-from ..errors import UsageError
+from ..errors import FmtlbenchError, UsageError
 from ..kinds import LabelError
+from ..metrics import Metric, MetricError
 from ..tasks import IGNORE, TaskSpec
 
 SPLITS = {"val": "test"}  # archives call the test split "val"
 
 
+class Labels(Protocol):
+    """Where the labels of images are, and how they are read."""
+
+    def place(self, image: str) -> Path:
+        """Return the file of an image's label, for messages."""
+        ...
+
+    def target(self, image: str, shape: tuple[int, ...] | None) -> np.ndarray:
+        """Return a label as the task's metric takes it, without the batch axis.
+
+        `shape` is the prediction's, for a file that does not tell its own.
+        """
+        ...
+
+    def fit(self, image: str, prediction: np.ndarray) -> np.ndarray:
+        """Return a prediction of the image's own size in the frame of the label."""
+        ...
+
+
+class _ReadLabels:
+    """What labels in files have in common: they have their images' own sizes."""
+
+    task: TaskSpec
+
+    def target(self, image: str, shape: tuple[int, ...] | None) -> np.ndarray:
+        return self.task.kind.as_target(self.read(image, shape))
+
+    def read(self, image: str, shape: tuple[int, ...] | None) -> np.ndarray:
+        """Return a label as a dataset gives it."""
+        raise NotImplementedError
+
+    def fit(self, image: str, prediction: np.ndarray) -> np.ndarray:
+        return prediction
+
+
 @dataclass(frozen=True)
-class LabelFiles:
+class LabelFiles(_ReadLabels):
     """Labels as plain files of the task's kind, one per image."""
 
     task: TaskSpec
@@ -42,7 +81,7 @@ class LabelFiles:
 
 
 @dataclass(frozen=True)
-class ArchiveLabels:
+class ArchiveLabels(_ReadLabels):
     """Labels as an archive has them, read by the dataset's own reader."""
 
     task: TaskSpec
@@ -62,7 +101,7 @@ class ArchiveLabels:
 
 
 @dataclass(frozen=True)
-class ReaderLabels:
+class ReaderLabels(_ReadLabels):
     """Labels as any other dataset's reader gives them."""
 
     task: TaskSpec
@@ -85,7 +124,7 @@ class Pairs:
 
     task: TaskSpec
     predictions: dict[str, Path]
-    labels: LabelFiles | ArchiveLabels | ReaderLabels
+    labels: Labels
     labelled: set[str]
     ids: list[str]
 
@@ -104,9 +143,84 @@ class Pairs:
         except LabelError as error:
             raise DamagedFileError(path, str(error)) from None
 
-    def read_target(self, image: str, shape: tuple[int, ...] | None) -> np.ndarray:
-        """Return a label as the task's metric takes it; `shape` is the prediction's, for a file that tells none."""
-        return self.task.kind.as_target(self.labels.read(image, shape))
+
+@dataclass
+class Findings:
+    """What came out of giving pairs to a meter, beside the meter's sums."""
+
+    problems: list[str] = field(default_factory=list)  # one line per file that cannot be scored
+    doubts: list[str] = field(default_factory=list)  # what makes the score worthless, unless somebody knows better
+    notes: list[str] = field(default_factory=list)  # what is odd and may be meant
+
+
+def score_pairs(meter: Metric, pairs: Pairs, ids: Iterable[str] | None = None, batch_size: int = 1) -> Findings:
+    """Give every pair to the meter; files that cannot be scored are named, and the others are looked at all the same.
+
+    Args:
+        meter: gets the images in order.
+        pairs: what to score.
+        ids: those of `pairs`, wrapped in whatever shows progress.
+        batch_size: images per update, where all have one size: some meters' last bits depend on it.
+    """
+    found = Findings()
+    doubts = pairs.task.kind.doubts()
+    waiting: list[_Pair] = []
+    for image in pairs.ids if ids is None else ids:
+        pair = _read_pair(pairs, image, found.problems)
+        if pair is not None:
+            doubts.look(pair.prediction, pair.target)
+            waiting.append(pair)
+        if len(waiting) == batch_size:
+            found.problems += _update(meter, pairs, waiting)
+            waiting = []
+    found.problems += _update(meter, pairs, waiting)
+    if not found.problems:
+        found.doubts, found.notes = doubts.reasons(), doubts.notes()
+    return found
+
+
+@dataclass(frozen=True)
+class _Pair:
+    image: str
+    prediction: np.ndarray
+    target: np.ndarray
+
+
+def _update(meter: Metric, pairs: Pairs, batch: list[_Pair]) -> list[str]:
+    """Give a batch to the meter; return a line for every file that it refuses."""
+    if not batch:
+        return []
+    try:
+        meter.update(np.stack([pair.prediction for pair in batch]), np.stack([pair.target for pair in batch]))
+    except MetricError as error:
+        if len(batch) > 1:  # which of them? There will be no score, so that the meter may get some of them
+            return [line for pair in batch for line in _update(meter, pairs, [pair])]
+        image = batch[0].image
+        culprit = pairs.labels.place(image) if " target:" in str(error) else pairs.predictions[image]
+        return [f"{culprit}: {error}"]
+    return []
+
+
+def _read_pair(pairs: Pairs, image: str, problems: list[str]) -> _Pair | None:
+    """Return prediction and target of an image; of a file that is wrong, add a line to `problems` and return None."""
+    prediction = target = None
+    try:
+        prediction = pairs.read_prediction(image)
+    except FmtlbenchError as error:
+        problems.append(str(error))
+    try:
+        target = pairs.labels.target(image, None if prediction is None else prediction.shape)
+        if prediction is not None:
+            prediction = pairs.labels.fit(image, prediction)
+    except FmtlbenchError as error:
+        problems.append(str(error))
+    if prediction is None or target is None:
+        return None
+    if prediction.shape != target.shape:
+        sizes = ["×".join(map(str, array.shape[-2:])) for array in (prediction, target)]
+        problems.append(f"{pairs.predictions[image]}: {sizes[0]} pixels, but its label has {sizes[1]}")
+        return None
+    return _Pair(image, prediction, target)
 
 
 def pair_files(
@@ -169,10 +283,6 @@ def _reader_of_folder(readers: list[type[ArchiveDataset]], gt: Path, task: str) 
 
 
 def _read_list(listing: Path) -> list[str]:
-    if not listing.is_file():
+    if not listing.exists():
         raise UsageError(f"no list of image ids: {listing} (choose one with --split or --ids)")
-    wanted = listing.read_text(encoding="utf-8").split()
-    twice = sorted({i for i in wanted if wanted.count(i) > 1}) if len(set(wanted)) < len(wanted) else []
-    if twice:
-        raise UsageError(f"{listing}: listed twice: {', '.join(twice)}")
-    return wanted
+    return read_ids(listing)

@@ -10,18 +10,25 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..errors import FmtlbenchError, UsageError
-from ..files import check_folder, replace_folder
+from ..files import check_folder, refuse_strangers, replace_folder
+from ..runs.file_names import EXAMPLES
 
 ABOUT = "predictions.json"  # in every folder of predictions: which run, round and split
 
 
 def check_replaceable(folder: Path) -> None:
     """Refuse a folder that holds anything but predictions, so that no other files are deleted."""
-    if folder.is_dir():
-        if any(folder.iterdir()) and not (folder / ABOUT).is_file():
-            raise UsageError(f"{folder}: holds other files than predictions; choose an empty or a new folder")
-    else:
+    if not folder.is_dir():
         check_folder(folder)
+        return
+    if any(folder.iterdir()) and not (folder / ABOUT).is_file():
+        raise UsageError(f"{folder}: holds other files than predictions; choose an empty or a new folder")
+    refuse_strangers(folder, _is_prediction, "the predictions")
+
+
+def _is_prediction(name: str) -> bool:
+    """Say whether a file lies where predictions do: <client>/<task>/<image>, or is about them."""
+    return name == ABOUT or name.count("/") == 2 or name.startswith(f"{EXAMPLES}/")
 
 
 @contextmanager

@@ -12,11 +12,15 @@ from collections.abc import Collection
 CONFIG, MANIFEST = "config.yaml", "manifest.json"
 ROUNDS, TIMING, REPEATED = "metrics.jsonl", "timing.jsonl", "repeated.jsonl"
 SUMMARY, COST = "summary.json", "cost.json"
+TUNING = "tuning.json"  # how the config was chosen, where a bench tuned it
 CHECKPOINTS, FIGURES, PREDICTIONS, LOGS = "checkpoint", "figures", "predictions", "logs"
+WEIGHTS = "weights.safetensors"  # the networks of a finished run (kept.py)
+EXAMPLES = "examples"  # in a folder of predictions: some of them as pictures, beside input and ground truth
+LISTING = "predictions.sha256"  # of external predictions: which files they were
 LOCK = ".lock"
 ABSENT = ".absent.json"  # how the file ends that says, beside where a run would lie, why there is none
 # In this order --fresh removes them: summary first, so that no moment shows a finished run without its rows.
-FILES = (SUMMARY, COST, ROUNDS, TIMING, REPEATED, MANIFEST, CONFIG)
+FILES = (SUMMARY, WEIGHTS, COST, ROUNDS, TIMING, REPEATED, MANIFEST, CONFIG)
 
 
 def is_run(files: Collection[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Reading a run folder: one method per file, every file checked. Nothing is written here, and nothing is filled in."""
+"""Reading a run folder: one method per file, every file checked, nothing filled in. store.py writes a run's own."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from ..errors import FmtlbenchError
+from ..errors import FmtlbenchError, short_repr
+from ..files import read_whole, write_json
 from ..yamlfile import load_yaml
 from . import file_names
-from .records import FIRST_FORMAT, FORMAT, ClientRecord, Cost, Manifest, RoundRow, Summary, TimingRow
+from .records import FIRST_FORMAT, FORMAT, ClientRecord, Cost, Manifest, RoundRow, Summary, TimingRow, Tuning
 from .type_check import find_misfit
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ Written = TypeVar("Written", bound=Mapping[str, Any])
 class DamagedRun(FmtlbenchError):
     """A file of a run folder that cannot be read as what it should be; `reason` begins with the file's name."""
 
+    advice = "; bring the file back, or make the run again (fmtlbench run --fresh)"
+
     def __init__(self, folder: Path, reason: str) -> None:
         super().__init__(f"{folder}{os.sep}{reason}")
         self.folder, self.reason = folder, reason
@@ -33,6 +36,8 @@ class DamagedRun(FmtlbenchError):
 
 class NewerFormat(DamagedRun):
     """A file that a later version wrote in a form this one does not know."""
+
+    advice = ""
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,15 @@ class RunFolder:
         """Read where the numbers came from."""
         return read_record(self.path / file_names.MANIFEST, Manifest)
 
+    def tuning(self) -> Tuning | None:
+        """Read how the run's config was chosen; None: nobody tuned it."""
+        return read_record(self.path / file_names.TUNING, Tuning)
+
+    def write_tuning(self, tuning: Tuning) -> None:
+        """Write how the run's config was chosen, before the run begins or after it."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_json(self.path / file_names.TUNING, with_format(tuning))
+
     def rounds(self) -> list[RoundRow]:
         """Read what every round found."""
         return read_rows(self.path / file_names.ROUNDS, RoundRow)
@@ -73,6 +87,7 @@ class RunFolder:
 
         Raises:
             UsageError: There is none, or it is no YAML.
+            DamagedRun: It is empty or no mapping.
         """
         return self._config()[0]
 
@@ -87,18 +102,15 @@ class RunFolder:
         return RunConfig.from_tree(*self._config())
 
     def _config(self) -> tuple[Any, dict[str, str]]:
-        tree, origins = load_yaml(self.path / file_names.CONFIG)
-        if isinstance(tree, dict):
-            check_format(self.path, file_names.CONFIG, tree.pop("format", FIRST_FORMAT))
-        return tree, origins
+        return read_config(self.path / file_names.CONFIG)
 
     def config_text(self) -> str:
         """Read the config as it is written; OSError where it is lost."""
         return (self.path / file_names.CONFIG).read_text(encoding="utf-8", errors="replace")
 
     def has_config(self) -> bool:
-        """Say whether there is a config, so a run."""
-        return (self.path / file_names.CONFIG).is_file()
+        """Say whether there is a config, so a run; reading it tells whether it is a file."""
+        return os.path.lexists(self.path / file_names.CONFIG)
 
     def is_finished(self) -> bool:
         """Say whether the folder holds a result that can be read."""
@@ -113,6 +125,11 @@ class RunFolder:
         return self.path / file_names.CHECKPOINTS
 
     @property
+    def weights(self) -> Path:
+        """Return the file of the networks that were scored in the last round."""
+        return self.path / file_names.WEIGHTS
+
+    @property
     def logs(self) -> Path:
         """Return the folder that listeners of the run write to (--log); nobody reads it here."""
         return self.path / file_names.LOGS
@@ -125,6 +142,11 @@ class RunFolder:
     def predictions(self, split: str) -> Path:
         """Return the folder of the run's predictions for a split."""
         return self.path / (file_names.PREDICTIONS if split == "global" else f"{file_names.PREDICTIONS}-{split}")
+
+
+def examples_in(predictions: Path) -> Path:
+    """Return where a folder of predictions keeps some of them as pictures, beside input and ground truth."""
+    return predictions / file_names.EXAMPLES
 
 
 def everybody(summary: Summary) -> list[ClientRecord]:
@@ -148,6 +170,19 @@ def _contradiction(summary: Summary) -> str:
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
+def read_config(file: Path) -> tuple[Any, dict[str, str]]:
+    """Read a run's config.yaml, or a copy of it, as plain data without its format number; and each value's line."""
+    if file.exists() and not file.is_file():  # a pipe would be read for ever
+        raise DamagedRun(file.parent, f"{file.name} cannot be read: not a regular file")
+    tree, origins = load_yaml(file)
+    if not isinstance(tree, dict):
+        raise DamagedRun(file.parent, f"{file.name}: expected a mapping, got {short_repr(tree)}")
+    if not tree:
+        raise DamagedRun(file.parent, f"{file.name} is empty")
+    check_format(file.parent, file.name, tree.pop("format", FIRST_FORMAT))
+    return tree, origins
+
+
 def with_format(record: Written) -> Written:
     """Return the record as it is written: with its format number first."""
     return cast(Written, {"format": FORMAT, **{key: value for key, value in record.items() if key != "format"}})
@@ -156,7 +191,7 @@ def with_format(record: Written) -> Written:
 def read_record(file: Path, kind: type[Record]) -> Record | None:
     """Read a .json file that holds one object of a kind; None if there is none."""
     try:
-        content = file.read_bytes()
+        content = read_whole(file)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -177,7 +212,7 @@ def read_record(file: Path, kind: type[Record]) -> Record | None:
 def read_rows(file: Path, kind: type[Record]) -> list[Record]:
     """Read the complete lines of a .jsonl file; a last line cut short by a kill is not one. No file: no rows."""
     try:
-        lines = file.read_bytes().split(b"\n")[:-1]
+        lines = read_whole(file).split(b"\n")[:-1]
     except FileNotFoundError:
         return []
     except OSError as error:

@@ -44,6 +44,45 @@ class ClientRecord(_ClientKeys, total=False):
     relabel: dict[str, str]  # task → rule, where its labels are not the dataset's
 
 
+class _CodeKeys(TypedDict):
+    sha256: str
+    parts: dict[str, str]
+
+
+class CodeRecord(_CodeKeys):
+    """Which code made numbers: a sha256 of all of it, and of each part (`fmtlbench.code_identity`)."""
+
+
+class SummaryCode(CodeRecord, total=False):
+    """The code that finished a run, and the other codes by which it was begun or continued."""
+
+    earlier: list[CodeRecord | None]  # null: one that was not recorded
+
+
+class SessionCode(CodeRecord, total=False):
+    """The code of one session: also its files, and where it is from."""
+
+    files: dict[str, dict[str, str]]  # part → file → the beginning of its sha256
+    version: str
+    commit: str | None  # of the git repository that the package lies in; null: in none
+    clean: bool | None  # whether the package's files are as in that commit
+
+
+class _ExternalKeys(TypedDict):
+    scored: str  # when, as ISO 8601
+    folder: str  # of the predictions, as it was given
+    files: int
+    sha256: str  # of the listing of all files with their hashes, predictions.sha256
+
+
+class External(_ExternalKeys, total=False):
+    """Where predictions came from that no run of ours made."""
+
+    by: str | None
+    metrics: dict[str, dict[str, Any]]  # by task: the metric and its options
+    doubts: list[str]  # what somebody vouched for
+
+
 class _SummaryKeys(TypedDict):
     algorithm: str
     scenario: str
@@ -68,13 +107,16 @@ class Summary(_SummaryKeys, total=False):
     config_hash: str | None
     setting: str | None
     setting_text: dict[str, Any] | None
+    departures: dict[str, Any] | None  # path → value, where it is not the preset's; None: not recorded
     numerics: int | None
     versions: dict[str, Any] | None
+    code: SummaryCode | None  # null or absent: not recorded
     data_fingerprints: dict[str, Any] | None
     unseen: list[ClientRecord] | None
     bytes_up: int | None
     bytes_down: int | None
     scores_before: list[Score] | None
+    external: External | None  # scores of predictions that were made elsewhere
 
 
 class _RoundKeys(TypedDict):
@@ -210,7 +252,8 @@ class Session(_SessionKeys, total=False):
     hardware: dict[str, Any]
     arithmetic: dict[str, Any]
     executor: dict[str, Any]
-    command: str
+    code: SessionCode
+    command: str  # asks for the same run again, typed in the folder that this one was asked for in
 
 
 class _ManifestKeys(TypedDict):
@@ -224,6 +267,31 @@ class Manifest(_ManifestKeys, total=False):
 
     format: int
     weights: dict[str, Any]
+
+
+class _TuningKeys(TypedDict):
+    tuning: str
+    keys: list[str]
+    on: str
+    budget: int
+    trials: int
+    validation: float
+    seeds: list[int]
+    criterion: str
+    chosen: dict[str, Any]
+
+
+class Tuning(_TuningKeys, total=False):
+    """How a run's config was chosen: which values were tried in how many trials, and what was best on validation.
+
+    `tuning` is the id that all runs of one tuning share, `keys` every value that was tried for some method, `on` whose
+    trials counted ("methods": each one's own; "local"), `budget` the trials that each was to have, `trials` those of
+    this method that came to their end.
+    """
+
+    format: int
+    delta_m: float | None  # of the choice against the default, on validation
+    file: str  # with all trials
 
 
 class _PredictionsKeys(TypedDict):

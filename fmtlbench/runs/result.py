@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from .folder import DamagedRun, RunFolder
 from .records import Cost, Score, Summary
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RunResult:
     """A finished run: where it lies and what it found."""
+
+    COLUMNS: ClassVar = ("client", "dataset", "split", "task", "metric", "better", "value", "trivial")  # of `rows`
 
     folder: Path
     summary: Summary
@@ -36,3 +39,39 @@ class RunResult:
             if (record["client"], record["task"], record["split"]) == (client, task, split):
                 return record["value"]
         raise KeyError(f"no score for client {client!r}, task {task!r}, split {split!r}")
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Return the scores as people read them, in the order of `COLUMNS`."""
+        rows: list[tuple[str, ...]] = []
+        for r in self.scores:
+            better = "up" if r["higher_is_better"] else "down"
+            values = (format_value(r["value"], r["unit"]), format_value(r["trivial"], r["unit"]))
+            rows.append((r["client"], r["dataset"], r["split"], r["task"], r["metric"], better, *values))
+        return rows
+
+    def _title(self) -> str:
+        s = self.summary
+        return f"{s.get('title') or s['algorithm']} on {s['scenario']}, preset {s['preset']}, seed {s['seed']}"
+
+    def __repr__(self) -> str:
+        lines = [f"{self._title()}: {self.folder}"]
+        widths = [max(map(len, column)) for column in zip(self.COLUMNS, *self.rows())]
+        for row in (self.COLUMNS, *self.rows()):
+            lines.append("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Return the scores as a notebook shows them."""
+        head = "".join(f"<th>{escape(name)}</th>" for name in self.COLUMNS)
+        body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in self.rows())
+        return (
+            f"<table><caption>{escape(self._title())}<br><code>{escape(str(self.folder))}</code></caption>"
+            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        )
+
+
+def format_value(value: float | None, unit: str | None) -> str:
+    """Format a value as the papers print it: metres with four decimals, all else with two."""
+    if value is None:
+        return "–"
+    return f"{value:.4f}" if unit == "m" else f"{value:.2f}"

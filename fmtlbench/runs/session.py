@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import platform
-import sys
 from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from .records import Session
+from ..code_identity import SOURCES, CodeIdentity
+from .git_state import read_git_state
+from .records import Session, SessionCode
 
 # Which kernels a CPU takes, so in which order it sums: set, they make one machine calculate as another does.
 KERNEL_CHOICES = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA")
@@ -65,7 +66,7 @@ def arithmetic() -> dict[str, Any]:
     }
 
 
-def session(device: str, first_round: int) -> Session:
+def session(device: str, first_round: int, code: CodeIdentity, command: str) -> Session:
     """Describe the work on a run that begins now; a resumed run has several sessions."""
     return {
         "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -73,5 +74,19 @@ def session(device: str, first_round: int) -> Session:
         "versions": versions(),
         "hardware": hardware(device),
         "arithmetic": arithmetic(),
-        "command": Path(sys.argv[0]).name + " " + " ".join(sys.argv[1:]) if sys.argv else "",
+        "code": describe_code(code),
+        "command": command,
+    }
+
+
+def describe_code(code: CodeIdentity) -> SessionCode:
+    """Describe the code that a run is made by, and where it is from."""
+    commit, is_clean = read_git_state(SOURCES.room_paths())
+    return {
+        "sha256": code.sha256,
+        "parts": code.parts,
+        "version": versions()["fmtlbench"],
+        "commit": commit,
+        "clean": is_clean,
+        "files": {part: dict(files) for part, files in code.files.items()},
     }

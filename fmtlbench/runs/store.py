@@ -9,35 +9,43 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
-from ..errors import FmtlbenchError
+from ..errors import UsageError
 from ..files import write_json, write_text
 from . import file_names
 from .folder import DamagedRun, NewerFormat, RunFolder, with_format
+from .lock import StoreError, take_lock
+from .made_by import SAME_CODE, choose_place
 from .records import FORMAT, Cost, Manifest, RoundRow, Summary, TimingRow
 
 if TYPE_CHECKING:
+    from ..code_identity import CodeIdentity
     from ..config import RunConfig
 
-fcntl: ModuleType | None
-try:
-    import fcntl
-except ImportError:  # Windows has no flock: two processes on one run are not kept apart there
-    fcntl = None
-
-
-class StoreError(FmtlbenchError):
-    """The run folder could not be read or written."""
+START_OVER = "; --fresh starts the run over"
 
 
 class RunStore:
-    """One run's folder."""
+    """One run's folder: that of its config, or a second one where other code has made the first (`choose_place`).
 
-    def __init__(self, out: Path, config: RunConfig) -> None:
+    Args:
+        out: The folder that runs are kept in.
+        config: Of the run.
+        code: By which it is made.
+        reuse: Whether a run by other code will do: `same-code` or `any`.
+    """
+
+    def __init__(self, out: Path, config: RunConfig, code: CodeIdentity, reuse: str = SAME_CODE) -> None:
         self.config, self.out = config, Path(out)
-        self.folder = self.out / config.folder()
+        self.code, self.reuse = code, reuse
+        self.base = self.out / config.folder()
+        self.choose_folder()
+
+    def choose_folder(self) -> None:
+        """Decide by what lies there now which folder is the run's; `place` tells of other code if there is any."""
+        self.place = choose_place(self.base, self.code, self.reuse)
+        self.folder = self.place.folder
         self.files = RunFolder(self.folder)
         self.checkpoints = self.files.checkpoints
 
@@ -49,26 +57,33 @@ class RunStore:
     @contextmanager
     def opened(self, fresh: bool = False) -> Iterator[RunStore]:
         """Create the folder, keep other processes out of it, and write the config."""
-        with self.writing("create the run folder"):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            lock = self.files.lock.open("w")
-        with lock:
-            self._take(lock)
+        with self._locked():
             with self.writing("write the config"):
                 if fresh:
                     self._clear()
                 self.checkpoints.mkdir(exist_ok=True)
-                if not self.files.has_config():
-                    write_text(self.folder / file_names.CONFIG, f"format: {FORMAT}\n{self.config.dump()}")
+                is_new = not self.files.has_config()
+                if is_new:
+                    write_text(self.folder / file_names.CONFIG, format_config(self.config))
+            if not is_new:
+                self._check_config()
             yield self
 
-    def _take(self, lock: TextIO) -> None:
-        if fcntl is None:
-            return
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise StoreError(f"{self.folder}: another process is working on this run") from None
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Hold the lock of the run's folder; another one, if other code has begun there since it was chosen."""
+        while True:
+            self.choose_folder()
+            with self.writing("create the run folder"):
+                self.folder.mkdir(parents=True, exist_ok=True)
+                lock = self.files.lock.open("w")
+            with lock:
+                take_lock(lock, self.folder)
+                chosen = self.folder
+                self.choose_folder()
+                if self.folder == chosen:
+                    yield
+                    return
 
     def _clear(self) -> None:
         """Remove what the run left, for --fresh."""
@@ -99,7 +114,26 @@ class RunStore:
         except NewerFormat:
             raise
         except DamagedRun as error:
-            raise StoreError(f"{error}; --fresh starts the run over") from None
+            raise StoreError(f"{error}{START_OVER}") from None
+
+    def check_records(self) -> None:
+        """Refuse an unfinished run that cannot be gone on with, since one of its files is damaged."""
+        self.rounds()
+        self.timing()
+        self.manifest()
+        if self.files.has_config():
+            self._check_config()
+
+    def _check_config(self) -> None:
+        """Refuse a folder whose config is damaged or another run's: nobody could tell later what the run was."""
+        with self.reading():
+            try:
+                found = self.files.run_config().hash()
+            except UsageError as error:
+                raise StoreError(f"{error}{START_OVER}") from None
+        if found != self.config.hash():
+            file = self.folder / file_names.CONFIG
+            raise StoreError(f"{file} is another run's (hash {found[:8]}, not {self.config.hash()[:8]}){START_OVER}")
 
     # -- finished runs -----------------------------------------------------------------------------------------------
 
@@ -163,7 +197,7 @@ class RunStore:
         if there != list(range(1, done + 1)):
             raise StoreError(
                 f"{self.folder / name} has rows of {len(there)} rounds where the checkpoint has done {done}, one row "
-                "each; --fresh starts the run over"
+                f"each{START_OVER}"
             )
 
     def set_aside(self, rows: list[TimingRow]) -> None:
@@ -192,6 +226,11 @@ class RunStore:
         """Write where the numbers came from."""
         with self.writing("write the manifest"):
             write_json(self.folder / file_names.MANIFEST, with_format(manifest))
+
+
+def format_config(config: RunConfig) -> str:
+    """Return a config as the text of a config.yaml."""
+    return f"format: {FORMAT}\n{config.dump()}"
 
 
 def _lines(rows: Sequence[Mapping[str, Any]]) -> str:

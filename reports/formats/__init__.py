@@ -8,7 +8,7 @@ from typing import Any
 
 from ..table import Table
 
-_FILES = {"table": "terminal", "csv": "csv_format", "md": "markdown", "latex": "latex"}
+_FILES = {"table": "terminal", "csv": "csv_format", "md": "markdown", "latex": "latex", "json": "json_format"}
 FORMATS = tuple(_FILES)
 
 

@@ -23,7 +23,10 @@ def _table(table: Table, width: int | None, styled: bool) -> str:
     letters = table.footnotes()
     title = clean(table.title)
     lines = [f"{_CODES[BEST]}{title}\x1b[0m" if styled else title, *_wrapped(table.caption, width), ""]
-    for part in _parts(table, letters, width, styled):
+    parts = _parts(table, letters, width, styled)
+    if len(parts) > 1:  # what tables are read for comes first, not behind the cut
+        parts = _parts(table.with_first("delta_m"), letters, width, styled)
+    for part in parts:
         lines += [*_grid(part, letters, styled), ""]
     legend = "bold: best, underlined: second" if styled else "*: best, ': second"
     notes = [f"{legend}, compared as printed"] if has_marks(table) else []

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ...errors import UsageError, unknown
+from ...errors import FmtlbenchError, UsageError, unknown
+from ._curves import PlotError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ..collect import Collection, RunRecord
     from ..delta import Delta
+
+
+ALL = "all"  # tasks: a panel each
 
 
 @dataclass(frozen=True)
@@ -53,14 +57,38 @@ def files_read(kind: str, x: str = "rounds") -> tuple[str, ...]:
 
 
 def _rounds(collection: Collection, o: Options, notes: list[str]) -> Figure:
-    from .rounds import rounds_curves, rounds_figure
+    from .rounds import rounds_curves, rounds_figure, scored_tasks
 
-    runs = _comparable(collection, o, notes)
-    curves, xlabel, ylabel = rounds_curves(runs, o.x, o.split, o.task, o.client, o.delta)
-    if not (o.task or o.client):
-        notes.append(_say_delta(runs, o))
-    _say_spread(curves, notes, "band")
-    return rounds_figure(curves, xlabel, ylabel)
+    def draw(runs: list[RunRecord], title: str) -> list:
+        tasks = scored_tasks(runs, o.split, o.client) if o.task == ALL else [o.task]
+        found = [rounds_curves(runs, o.x, o.split, task, o.client, o.delta) for task in tasks]
+        if not (o.task or o.client):
+            notes.append(_say_delta(runs, o))
+        notes.extend(filter(None, [found[0].left_out]))
+        return [replace(curves, title=title) for curves in found]
+
+    panels = _panels(collection, o, notes, draw)
+    _say_spread([panel.rows for panel in panels], notes, "whiskers")
+    return rounds_figure(panels)
+
+
+def _drawable(runs: Sequence[RunRecord], notes: list[str], read: Callable[[RunRecord], Any]) -> list[RunRecord]:
+    """Return the runs of which `read` finds what the figure needs; the others are left out, with a note each."""
+    from ._curves import PlotError
+
+    kept: list[RunRecord] = []
+    reasons: list[PlotError] = []
+    for run in runs:
+        try:
+            read(run)
+        except PlotError as error:
+            reasons.append(error)
+        else:
+            kept.append(run)
+    if reasons and not kept:
+        raise reasons[0]
+    notes += [f"left out: {reason}" for reason in reasons]
+    return kept
 
 
 def _clients(collection: Collection, o: Options, notes: list[str]) -> Figure:
@@ -78,18 +106,22 @@ def _clients(collection: Collection, o: Options, notes: list[str]) -> Figure:
         kept += _one_setting(collection, same, notes)
     points = clients_points(kept, o.split, o.delta)
     notes.append(_say_delta(kept, o))
-    _say_spread(points, notes, "bars")
+    _say_spread([points], notes, "bars")
     return clients_figure(points)
 
 
 def _pareto(collection: Collection, o: Options, notes: list[str]) -> Figure:
-    from .pareto import pareto_figure, pareto_points
+    from .pareto import cost_of, pareto_figure, pareto_points
 
-    runs = _comparable(collection, o, notes)
-    points = pareto_points(runs, o.cost, o.split, o.delta)
-    notes.append(_say_delta(runs, o))
-    _say_spread(points, notes, "bars")
-    return pareto_figure(points, o.cost)
+    def draw(runs: list[RunRecord], title: str) -> list:
+        runs = _drawable(runs, notes, lambda run: cost_of(run, o.cost))
+        points = pareto_points(runs, o.cost, o.split, o.delta)
+        notes.append(_say_delta(runs, o))
+        return [(title, points)]
+
+    panels = _panels(collection, o, notes, draw)
+    _say_spread([points for _, points in panels], notes, "bars")
+    return pareto_figure(panels, o.cost)
 
 
 def _hyperweights(collection: Collection, o: Options, notes: list[str]) -> Figure:
@@ -139,7 +171,6 @@ def _distribution(collection: Collection, o: Options, notes: list[str]) -> Figur
 
 
 def _cd(collection: Collection, o: Options, notes: list[str]) -> Figure:
-    from ._curves import PlotError
     from .cd import cd_figure
 
     analysis = _analysis(collection, o, notes)
@@ -161,11 +192,15 @@ def pvalues_label(correction: str) -> str:
 
 
 def _analysis(collection: Collection, o: Options, notes: list[str]):
+    from ..code_notes import code_notes
     from ..stats import analyse
 
     scenarios = (o.scenario,) if o.scenario else ()
     reference = o.delta.reference if o.delta else None
-    analysis = analyse(collection.frame, scenarios, o.split, o.correction, o.alpha, reference=reference)
+    remarks = code_notes(collection.runs)
+    analysis = analyse(
+        collection.frame, scenarios, o.split, o.correction, o.alpha, reference=reference, remarks=remarks
+    )
     notes += analysis.notes
     return analysis
 
@@ -199,12 +234,37 @@ def _of_scenario(runs: Sequence[RunRecord], scenario: str | None) -> list[RunRec
     return [run for run in runs if run.summary["scenario"] == scenario]
 
 
-def _comparable(collection: Collection, o: Options, notes: list[str]) -> list[RunRecord]:
-    """Return the runs of one table: of one scenario, unless rows were asked for that differ in it."""
-    runs = collection.runs
-    if o.scenario is not None or len({run.table[0] for run in runs}) > 1:
-        runs = _of_scenario(runs, o.scenario)
-    return _one_setting(collection, runs, notes)
+def _panels(collection: Collection, o: Options, notes: list[str], draw: Callable[..., list]) -> list:
+    """Return what `draw(runs, title)` makes of each setting, as in the tables: one panel or more.
+
+    A setting that cannot be drawn, such as one without the runs that Δm is against, is told; the last of them fails.
+    """
+    runs = collection.runs if o.scenario is None else _of_scenario(collection.runs, o.scenario)
+    settings: dict[tuple, list[RunRecord]] = {}
+    for run in sorted(runs, key=lambda run: tuple(map(str, run.table))):
+        settings.setdefault(run.table, []).append(run)
+    panels, refused = [], []
+    for of, title in zip(settings.values(), _titles(collection, list(settings.values()))):
+        told: list[str] = []
+        try:
+            panels += draw(_one_setting(collection, of, told), title if len(settings) > 1 else "")
+        except FmtlbenchError as error:
+            refused.append((title, error))
+        else:
+            notes += [note for note in told if note not in notes]
+    if not panels:
+        raise refused[0][1]
+    notes[:] = dict.fromkeys(notes)
+    notes += [f"{title} is not drawn: {error}" for title, error in refused]
+    return panels
+
+
+def _titles(collection: Collection, settings: Sequence[list[RunRecord]]) -> list[str]:
+    """Name each setting by its scenario, and by what tells it from others of the same scenario."""
+    from ..settings import distinguishing
+
+    told = distinguishing([runs[0] for runs in settings], collection.axes)
+    return [f"{runs[0].table[0]}{f' ({words})' if words else ''}" for runs, words in zip(settings, told)]
 
 
 def _one_setting(collection: Collection, runs: Sequence[RunRecord], notes: list[str]) -> list[RunRecord]:
@@ -240,8 +300,10 @@ def _say_delta(runs: Sequence[RunRecord], o: Options) -> str:
     return Bases(runs, o.split, o.delta).words()
 
 
-def _say_spread(points, notes: list[str], what: str) -> None:
-    seeds = points.groupby("label")["seed"].nunique()
+def _say_spread(tables: Sequence, notes: list[str], what: str) -> None:
+    import pandas as pd
+
+    seeds = pd.concat(tables).groupby("label")["seed"].nunique()
     if seeds.max() > 1:
         count = "" if seeds.min() == seeds.max() else f"{seeds.min()} to "
         notes.append(f"means over {count}{seeds.max()} seeds; {what}: one standard deviation")

@@ -52,10 +52,10 @@ def _running(values: dict[int, float]) -> dict[int, float]:
     return out
 
 
-# name → (axis label, run → round → amount so far)
-AMOUNTS: dict[str, tuple[str, Callable[[RunRecord], dict[int, float]]]] = {
-    "rounds": ("communication round", lambda run: {row["round"]: row["round"] for row in run.rounds()}),
-    "kwh": ("energy (kWh)", _kwh),
-    "bytes": ("communication (GB)", _bytes),
-    "hours": ("time (hours)", _hours),
+# name → (what it is, its unit or "", run → round → amount so far)
+AMOUNTS: dict[str, tuple[str, str, Callable[[RunRecord], dict[int, float]]]] = {
+    "rounds": ("communication round", "", lambda run: {row["round"]: row["round"] for row in run.rounds()}),
+    "kwh": ("energy", "kWh", _kwh),
+    "bytes": ("communication", "GB", _bytes),
+    "hours": ("time", "h", _hours),
 }

@@ -10,7 +10,7 @@ from ...errors import unknown
 from ..collect import RunRecord
 from ._curves import PlotError
 from ._diagnostics import read_diagnostics
-from .style import LINE, WIDTH, heat_bar, new_figure, styled
+from .style import LINE, WIDTH, heat_bar, heat_map, new_figure, styled
 
 NEEDS = ("groups",)  # by client: a name, or the clients it follows
 
@@ -63,11 +63,11 @@ def grouping_figure(frequency: pd.DataFrame, votes: pd.DataFrame | None = None) 
     heights = [max(1.4, 0.2 + LINE * n)] + ([max(0.9, 0.35 + LINE * len(votes))] if votes is not None else [])
     figure = new_figure(sum(heights) + 0.45, max(WIDTH, 1.6 + 0.09 * n))
     panels = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
-    image = panels[0].imshow(frequency.to_numpy(), cmap="cividis", vmin=0, vmax=100, aspect="auto")
+    image = heat_map(panels[0], frequency.to_numpy(), cmap="cividis", vmin=0, vmax=100)
     panels[0].set_yticks(range(n), [f"{name}  {i + 1}" for i, name in enumerate(frequency.index)])
     heat_bar(figure, panels[0], image, "grouped (% of rounds)")
     if votes is not None:
-        image = panels[1].imshow(votes.to_numpy(), cmap="cividis", vmin=0, aspect="auto")
+        image = heat_map(panels[1], votes.to_numpy(), cmap="cividis", vmin=0)
         panels[1].set_yticks(range(len(votes)), short_names(list(votes.index)))
         panels[1].set_title(f"layers of {votes.index.name}", pad=3)
         heat_bar(figure, panels[1], image, "mean votes")

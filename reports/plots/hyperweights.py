@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator
 from ..collect import RunRecord
 from ._curves import PlotError
 from ._diagnostics import read_diagnostics
-from .style import LINE, heat_bar, in_order, legend_columns, legend_height, new_figure, styled
+from .style import LINE, heat_bar, heat_map, in_order, legend_columns, legend_height, new_figure, styled
 
 NEEDS = ("alpha", "beta")  # by client; by decoder, a list over layers
 
@@ -55,7 +55,7 @@ def _encoders(panel: SubFigure, alpha: pd.DataFrame, columns: int) -> None:
 
 def _decoders(panel: SubFigure, beta: pd.DataFrame) -> None:
     axes = panel.add_subplot(xlabel="decoder layer")
-    image = axes.imshow(beta.to_numpy(), cmap="cividis", aspect="auto")
+    image = heat_map(axes, beta.to_numpy(), cmap="cividis")
     owners = [name.split("/")[0] for name in beta.index]
     names = [owner if owners.count(owner) == 1 else name for owner, name in zip(owners, beta.index)]
     axes.set_xticks(range(beta.shape[1]), list(beta))

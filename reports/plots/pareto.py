@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -12,32 +13,38 @@ from ...errors import unknown
 from ..collect import RunRecord
 from ..delta import Bases, Delta
 from ..labels import zoo_rank
+from ..units import choose_unit
 from ._curves import PlotError
-from .style import GREY, legend_below, new_figure, styled, styles
+from .style import GREY, legend_below, panel_grid, styled, styles
 
-COSTS = {"seconds": "time (s) ↓", "kwh": "energy (kWh) ↓", "bytes": "communication (GB) ↓"}
+COSTS = {"seconds": ("time", "s"), "kwh": ("energy", "kWh"), "bytes": ("communication", "GB")}
+HEIGHT = 2.1  # inches of a panel
 
 
 def pareto_points(
     runs: Sequence[RunRecord], cost: str = "seconds", split: str = "global", delta: Delta | None = None
 ) -> pd.DataFrame:
     """Return (label, seed, cost, delta_m) of every run; those that Δm is against have 0."""
-    if cost not in COSTS:
-        raise unknown("cost", cost, COSTS, "--cost")
-    lacking = [run.name for run in runs if _cost(run, cost) is None]
-    if lacking:
-        raise PlotError(f"no {cost} in {len(lacking)} of {len(runs)} runs: {', '.join(lacking[:3])}")
     bases = Bases(runs, split, delta)
     bases.check(runs)
     return pd.DataFrame(
         {
             "label": run.label,
             "seed": run.summary["seed"],
-            "cost": _cost(run, cost),
+            "cost": cost_of(run, cost),
             "delta_m": bases.delta(run, run.summary["scores"]),
         }
         for run in sorted(runs, key=lambda r: (zoo_rank(r.summary["algorithm"]), r.label))
     )
+
+
+def cost_of(run: RunRecord, cost: str) -> float:
+    """Return what a run has cost; a PlotError if its files do not tell."""
+    if cost not in COSTS:
+        raise unknown("cost", cost, COSTS, "--cost")
+    if (found := _cost(run, cost)) is None:
+        raise PlotError(f"{run.name}: no {cost} in its files")
+    return found
 
 
 def _cost(run: RunRecord, cost: str) -> float | None:
@@ -61,25 +68,37 @@ def front(cost: Sequence[float], gain: Sequence[float]) -> list[int]:
 
 
 @styled
-def pareto_figure(points: pd.DataFrame, cost: str = "seconds") -> Figure:
-    """Draw one point per method: means over seeds, with bars of one standard deviation."""
-    figure = new_figure(2.1)
-    axes = figure.add_subplot(xlabel=COSTS[cost], ylabel="Δm (%) ↑")
-    look = styles(points["label"])
-    by_label = points.groupby("label", sort=False)[["cost", "delta_m"]]
+def pareto_figure(panels: Sequence[tuple[str, pd.DataFrame]], cost: str = "seconds") -> Figure:
+    """Draw the titled tables of points, a panel each: one point per method, with bars of one standard deviation."""
+    look = styles(dict.fromkeys(label for _, points in panels for label in points["label"]))
+    figure, places = panel_grid(len(panels), HEIGHT)
+    handles: dict[str, Line2D] = {}
+    for axes, (title, points) in zip(places, panels):
+        handles |= _draw_panel(axes, title, points, cost, look)
+    front_line = {"linestyle": "-", "color": GREY, "linewidth": 0.8}
+    handles["Pareto front"] = Line2D([], [], marker="o", markersize=6, markerfacecolor="none", **front_line)
+    legend_below(figure, list(handles.values()), list(handles), handle=1.4)
+    return figure
+
+
+def _draw_panel(axes: Axes, title: str, points: pd.DataFrame, cost: str, look: dict) -> dict[str, Line2D]:
+    what, unit = COSTS[cost]
+    unit, factor = choose_unit(unit, points["cost"])
+    axes.set(title=title, xlabel=f"{what} ({unit}) ↓", ylabel="Δm (%) ↑")
+    by_label = points.assign(cost=points["cost"] * factor).groupby("label", sort=False)[["cost", "delta_m"]]
     mean, spread = by_label.mean(), by_label.std(ddof=1).fillna(0)
     on = front(mean["cost"].tolist(), mean["delta_m"].tolist())
     axes.step(mean["cost"].iloc[on], mean["delta_m"].iloc[on], where="post", color=GREY, linewidth=0.8, zorder=1)
+    handles = {}
     for k, label in enumerate(mean.index):
         x, y = mean.loc[label]
-        bars = {"xerr": spread.loc[label, "cost"], "yerr": spread.loc[label, "delta_m"], "elinewidth": 0.6}
-        axes.errorbar(x, y, label=label, zorder=3, **bars, **look[label].point())
+        left, right = min(x, spread.loc[label, "cost"]), spread.loc[label, "cost"]  # nothing costs less than nothing
+        bars = {"xerr": [[left], [right]], "yerr": spread.loc[label, "delta_m"], "elinewidth": 0.6}
+        handles[label] = axes.errorbar(x, y, label=label, zorder=3, **bars, **look[label].point())[0]
         if k in on:
             axes.plot(x, y, "o", markersize=9, markerfacecolor="none", markeredgecolor=GREY, zorder=2)
     if mean["cost"].min() > 0 and mean["cost"].max() / mean["cost"].min() > 20:
         axes.set_xscale("log")
     axes.margins(0.08)
-    handles, labels = axes.get_legend_handles_labels()
-    ring = Line2D([], [], linestyle="-", color=GREY, linewidth=0.8, marker="o", markersize=6, markerfacecolor="none")
-    legend_below(figure, [*(h[0] for h in handles), ring], [*labels, "Pareto front"], handle=1.4)
-    return figure
+    axes.axhline(0, color="0.6", linewidth=0.6, zorder=0)
+    return handles

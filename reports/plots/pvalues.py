@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 from matplotlib.colors import BoundaryNorm, LinearSegmentedColormap
 from matplotlib.figure import Figure
 
-from .style import WIDTH, new_figure, styled, text_width
+from .style import WIDTH, heat_map, new_figure, styled, text_width
 
 STEPS = (0.0, 0.001, 0.01, 0.05, 0.1, 1.0)
 SHADES = ("#08519c", "#3182bd", "#9ecae1", "#e3eef9", "#f7f7f7")
@@ -28,9 +29,9 @@ def pvalues_figure(table: pd.DataFrame, alpha: float = 0.05, label: str = "p") -
     figure = new_figure(high, max(WIDTH, wide))
     axes = figure.add_subplot()
     lower = table.to_numpy()[1:, :-1]
-    shown = pd.DataFrame(lower).where(lambda t: [[j <= i for j in range(k - 1)] for i in range(k - 1)]).to_numpy()
+    shown = np.where(np.tri(k - 1, dtype=bool), lower, np.nan)
     colours = LinearSegmentedColormap.from_list("p", SHADES, N=len(SHADES))
-    image = axes.imshow(shown, cmap=colours, norm=BoundaryNorm(STEPS, colours.N), aspect="auto")
+    image = heat_map(axes, shown, cmap=colours, norm=BoundaryNorm(STEPS, colours.N))
     for i in range(k - 1):
         for j in range(i + 1):
             p = lower[i, j]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib as mpl
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
+from matplotlib.text import Text
 from matplotlib.textpath import TextPath
 
 from ...errors import UsageError
@@ -16,6 +19,7 @@ from ...files import check_output, is_stdout, is_stream, write_output
 from ...seeds import seed_of
 
 WIDTH = 3.3  # inches, one column of a two-column page
+ABREAST = 2  # panels side by side
 LINE = 0.135  # inches, one line of the smallest text
 ENDINGS = (".pdf", ".png", ".svg")
 GREY = "#777777"
@@ -33,13 +37,15 @@ RC = {
     "legend.labelspacing": 0.3,
     "legend.borderpad": 0.1,
     "axes.linewidth": 0.6,
-    "lines.linewidth": 1.1,
-    "lines.markersize": 3.5,
+    "lines.linewidth": 0.9,
+    "lines.markersize": 3.0,
     "xtick.major.width": 0.6,
     "ytick.major.width": 0.6,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": False,
+    "axes.formatter.useoffset": False,  # "0.1003", not "3 (1e-4 + 0.1)"
+    "axes.formatter.limits": (-12, 12),
     "grid.linewidth": 0.4,
     "grid.color": "0.88",
     "figure.constrained_layout.w_pad": 0.02,
@@ -93,7 +99,7 @@ class Style:
     linestyle: str | tuple
 
     def line(self) -> dict:
-        return {"color": self.color, "marker": self.marker, "markersize": self._size(3.5), "linestyle": self.linestyle}
+        return {"color": self.color, "marker": self.marker, "markersize": self._size(3.0), "linestyle": self.linestyle}
 
     def point(self) -> dict:
         return {"color": self.color, "marker": self.marker, "markersize": self._size(5), "linestyle": "none"}
@@ -169,6 +175,93 @@ def legend_below(figure: Figure, handles, labels, columns: int = 3, handle: floa
     figure.legend(handles, labels, loc="outside lower center", ncols=columns, handlelength=handle)
 
 
+def panel_grid(count: int, height: float, lines: int = 0) -> tuple[Figure, list[Axes]]:
+    """Make a figure of `count` panels, two abreast; a panel is high enough for `lines` of text beside it."""
+    columns = min(count, ABREAST)
+    rows = -(-count // columns)
+    figure = new_figure(rows * max(height, 0.6 + LINE * lines), WIDTH * columns)
+    places = [figure.add_subplot(rows, columns, place + 1) for place in range(count)]
+    return figure, places
+
+
+@dataclass(frozen=True)
+class End:
+    """Where a line ends, in the units of its axes, and what is written there."""
+
+    label: str
+    point: tuple[float, float]
+    color: str
+
+
+LONGEST, MOST_LINES = 20, 3  # of a label at a line's end: letters and lines; more is cut
+
+
+def label_ends(figure: Figure, places: Sequence[Axes], ends: Sequence[Sequence[End]]) -> None:
+    """Write the labels of lines beside their ends, right of the axes, moved apart where they would overlap."""
+    written = []
+    for axes, of in zip(places, ends):
+        for end in of:
+            text = "\n".join(_fold(end.label))
+            written.append(
+                axes.annotate(
+                    text,
+                    end.point,
+                    (1.06, 0.5),
+                    textcoords="axes fraction",
+                    va="center",
+                    fontsize=7,
+                    linespacing=1.0,
+                    arrowprops={
+                        "arrowstyle": "-",
+                        "color": end.color,
+                        "linewidth": 0.5,
+                        "shrinkA": 1,
+                        "shrinkB": 0,
+                        "relpos": (0, 0.5),
+                    },
+                )
+            )
+    figure.draw_without_rendering()  # now the axes have their size
+    labels = iter(written)
+    for axes, of in zip(places, ends):
+        mine = [next(labels) for _ in of]
+        high = axes.get_window_extent().height
+        wanted = [axes.transAxes.inverted().transform(axes.transData.transform(end.point))[1] for end in of]
+        # Without the line to the end, and with a little room between them.
+        sizes = [1.05 * Text.get_window_extent(label).height / high for label in mine]
+        for label, at in zip(mine, move_apart(wanted, sizes)):
+            label.set_position((1.06, at))
+
+
+def label_lines(labels: Iterable[str]) -> int:
+    """Return how many lines of text these labels take at the ends of lines."""
+    return sum(len(_fold(label)) for label in labels)
+
+
+def _fold(label: str) -> list[str]:
+    lines = textwrap.wrap(label, LONGEST) or [label]
+    return lines if len(lines) <= MOST_LINES else [*lines[: MOST_LINES - 1], lines[MOST_LINES - 1][:-1] + "…"]
+
+
+def move_apart(wanted: Sequence[float], sizes: Sequence[float]) -> list[float]:
+    """Return places as near as possible to the wanted ones at which labels of these sizes do not overlap.
+
+    Nothing leaves 0 … 1 as long as all of it fits there.
+    """
+    import numpy as np
+    from scipy.optimize import isotonic_regression
+
+    order = np.argsort(wanted, kind="stable")
+    size = np.asarray(sizes)[order]
+    before = np.cumsum(size) - size / 2  # where each would stand if all stood in a row from 0 on
+    start = isotonic_regression(np.asarray(wanted)[order] - before).x
+    room = 1 - size.sum()
+    start = np.clip(start, 0, room) if room > 0 else np.full(len(size), room / 2)
+    placed = np.empty(len(size))
+    placed[order] = start + before
+    return placed.tolist()
+
+
 def text_width(texts: Iterable[str], size: float = 7) -> float:
     """Return the width of the longest text in inches."""
     return max((TextPath((0, 0), text, size=size).get_extents().x1 for text in texts if text), default=0) / 72
@@ -182,6 +275,14 @@ def legend_columns(labels, most: int, handle: float = 2.4) -> int:
 
 def legend_height(entries: int, columns: int) -> float:
     return LINE * -(-entries // columns) + 0.08
+
+
+def heat_map(axes: Axes, values, **colours):
+    """Draw a table of values as coloured cells, the first row on top: shapes, which stay sharp at any size."""
+    high, wide = values.shape
+    mesh = axes.pcolormesh(range(wide), range(high), values, shading="nearest", edgecolors="face", **colours)
+    axes.set_ylim(high - 0.5, -0.5)
+    return mesh
 
 
 def heat_bar(figure: FigureBase, axes, image, label: str) -> None:
@@ -204,13 +305,19 @@ def targets(path: str | Path, flag: str = "-o") -> list[Path]:
     return [check_output(file, flag, make_folder=True) for file in files]
 
 
+def draw_once(figure: Figure) -> None:
+    """Lay the figure out and keep it so: a second time would start from the first and end elsewhere."""
+    with mpl.rc_context(RC):
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
+
+
 def save(figure: Figure, path: str | Path, flag: str = "-o") -> list[Path]:
     """Write the figure; the same runs give the same bytes. Folders that are not there are made."""
     undated = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {}}
     files = targets(path, flag)
-    with mpl.rc_context(RC):  # laid out once: a second time would start from the first and end elsewhere
-        figure.draw_without_rendering()
-        figure.set_layout_engine("none")
+    draw_once(figure)
+    with mpl.rc_context(RC):
         for file in files:
             ending = file.suffix.lower()
             options = {"format": ending[1:], "dpi": 300, "metadata": undated[ending]}

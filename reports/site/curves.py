@@ -1,77 +1,99 @@
-"""Learning curves of one run as small inline drawings: seen without any program, and light enough for thousands."""
+"""Learning curves of one run as small inline drawings, a task each: seen without any script, light enough for many."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...tasks import title_of
 from .markup import Html, join, tag
 
-WIDTH, HEIGHT, EDGE = 200, 64, 4
+WIDTH, HEIGHT = 240, 120  # of a drawing, in its own units
+LEFT, RIGHT, TOP, BOTTOM = 38, 8, 8, 16  # room for the numbers of its axes
 MOST = 60  # points of a line: more would not be seen
+COLOURS = 9  # of methods in style.css, lent to clients here
+MOST_NAMED = 9  # clients in a key; more of them are told by pointing at their lines
 Points = list[tuple[int, float]]
+Lines = dict[str, Points]  # by client
 
 
-def score_curves(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Points]]:
-    """Return the primary scores: split → "client · task metric" → (round, value)."""
-    found: dict[str, dict[str, Points]] = {}
+def score_curves(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Lines]]:
+    """Return the primary scores: split → "task metric" → client → (round, value)."""
+    found: dict[str, dict[str, Lines]] = {}
     for row in rows:
         for s in row.get("scores") or ():
             if s.get("primary") and s.get("value") is not None:
                 arrow = {True: " ↑", False: " ↓"}.get(s.get("higher_is_better"), "")
-                name = f"{s['client']} · {_title(s['task'])} {s['metric']}{arrow}"
-                found.setdefault(s["split"], {}).setdefault(name, []).append((row["round"], s["value"]))
+                lines = found.setdefault(s["split"], {}).setdefault(f"{title_of(s['task'])} {s['metric']}{arrow}", {})
+                lines.setdefault(s["client"], []).append((row["round"], s["value"]))
     return found
 
 
-def loss_curves(rows: Iterable[Mapping[str, Any]]) -> dict[str, Points]:
-    """Return the training losses: "client · task" → (round, value)."""
-    found: dict[str, Points] = {}
+def loss_curves(rows: Iterable[Mapping[str, Any]]) -> dict[str, Lines]:
+    """Return the training losses: task → client → (round, value)."""
+    found: dict[str, Lines] = {}
     for row in rows:
         for client, losses in (row.get("losses") or {}).items():
             for task, value in losses.items():
                 if value is not None:
-                    found.setdefault(f"{client} · {_title(task)}", []).append((row["round"], value))
+                    found.setdefault(title_of(task), {}).setdefault(client, []).append((row["round"], value))
     return found
 
 
-def _title(task: str) -> str:
-    return title_of(task)
+def draw(curves: Mapping[str, Lines]) -> Html | None:
+    """Draw one figure per task, a line per client that has two finite points; None where there is no line."""
+    clients = list(dict.fromkeys(client for lines in curves.values() for client in lines))
+    places = {client: place % COLOURS for place, client in enumerate(clients)}
+    figures = []
+    for title, lines in curves.items():
+        finite = {client: [p for p in points if math.isfinite(p[1])] for client, points in lines.items()}
+        drawn = {client: points for client, points in finite.items() if len(points) > 1}
+        if drawn:
+            figures.append(_figure(title, drawn, places))
+    return tag("div", join(figures, "\n"), class_="curves") if figures else None
 
 
-def draw(curves: Mapping[str, Points]) -> Html | None:
-    """Draw one small figure per curve that has two points and more; None where there is no such curve."""
-    drawn = [_figure(name, points) for name, points in curves.items() if len(points) > 1]
-    return tag("div", join(drawn, "\n"), class_="curves") if drawn else None
+def _figure(title: str, lines: Lines, places: Mapping[str, int]) -> Html:
+    rounds = [number for points in lines.values() for number, _ in points]
+    values = [value for points in lines.values() for _, value in points]
+    low, high, first, last = min(values), max(values), min(rounds), max(rounds)
+
+    def place(number: int, value: float) -> str:
+        x = LEFT + (WIDTH - LEFT - RIGHT) * (number - first) / ((last - first) or 1)
+        share = (value - low) / (high - low) if high > low else 0.5
+        return f"{x:.1f},{HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share:.1f}"
+
+    shapes = [tag("path", d=f"M{LEFT - 4} {TOP}V{HEIGHT - BOTTOM + 4}H{WIDTH - RIGHT}", class_="axis")]
+    for client, points in lines.items():
+        (start, before), (end, after) = points[0], points[-1]
+        said = tag("title", f"{client}: {before:.4g} in round {start}, {after:.4g} in round {end}")
+        thin = " ".join(place(*point) for point in _thin_out(points))
+        shapes.append(tag("polyline", said, points=thin, class_=f"line-{places[client]}"))
+    shapes += [
+        tag("text", f"{high:.3g}", x=LEFT - 7, y=TOP + 4, class_="end"),
+        tag("text", f"{low:.3g}", x=LEFT - 7, y=HEIGHT - BOTTOM + 2, class_="end"),
+        tag("text", str(first), x=LEFT, y=HEIGHT - 2),
+        tag("text", f"round {last}", x=WIDTH - RIGHT, y=HEIGHT - 2, class_="end"),
+    ]
+    alt = f"{title} from round {first} to {last}, between {low:.4g} and {high:.4g}"
+    drawing = tag("svg", shapes, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=alt)
+    return tag("figure", tag("figcaption", title), drawing, _key(lines, places))
 
 
-def _figure(name: str, points: Points) -> Html:
-    points = [(r, v) for r, v in points if math.isfinite(v)]
-    if len(points) < 2:
-        return tag("figure", tag("figcaption", name), tag("p", "not finite"))
-    points = _thinned(points)
-    (first, start), (last, end) = points[0], points[-1]
-    values = [value for _, value in points]
-    low, high = min(values), max(values)
-    said = f"{name}: {start:.4g} in round {first}, {end:.4g} in round {last}, between {low:.4g} and {high:.4g}"
-    line = tag("polyline", points=" ".join(_place(p, (first, last), (low, high)) for p in points))
-    drawing = tag(
-        "svg", tag("title", said), line, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", preserveAspectRatio="none"
-    )
-    under = tag("p", f"{start:.4g} → {end:.4g}", tag("span", f"rounds {first}–{last}"))
-    return tag("figure", tag("figcaption", name), drawing, under)
+def _key(lines: Lines, places: Mapping[str, int]) -> Html:
+    if len(lines) > MOST_NAMED:
+        return tag("p", f"{len(lines)} clients, a line each")
+    items = []
+    for client, points in lines.items():
+        line = tag("path", d="M0 2H10", class_=f"line-{places[client]}")
+        mark = tag("svg", line, viewBox="0 0 10 4", aria_hidden="true")
+        items.append(tag("span", mark, f"{client} {points[-1][1]:.4g}"))
+    return tag("p", join(items, " "), class_="key")
 
 
-def _thinned(points: Points) -> Points:
+def _thin_out(points: Points) -> Points:
     """Return at most `MOST` of them, the first and the last among them."""
     if len(points) <= MOST:
         return points
     return [points[round(i * (len(points) - 1) / (MOST - 1))] for i in range(MOST)]
-
-
-def _place(point: tuple[int, float], rounds: Sequence[int], values: Sequence[float]) -> str:
-    x = EDGE + (WIDTH - 2 * EDGE) * (point[0] - rounds[0]) / (rounds[1] - rounds[0] or 1)
-    share = (point[1] - values[0]) / (values[1] - values[0]) if values[1] > values[0] else 0.5
-    return f"{x:.1f},{HEIGHT - EDGE - (HEIGHT - 2 * EDGE) * share:.1f}"

@@ -94,6 +94,13 @@ class Site:
     of_run: dict[str, list[Page]] = field(default_factory=dict)  # run → the leaderboards it stands in
     delta: Delta | None = None  # which Δm its tables and figures show
 
+    def by_setting(self) -> list[list[Page]]:
+        """Return the pages of each setting: the same runs on several test splits."""
+        settings: dict[tuple, list[Page]] = {}
+        for page in self.pages:
+            settings.setdefault(page.setting, []).append(page)
+        return list(settings.values())
+
 
 def plan_site(
     collection: Collection,

@@ -1,4 +1,4 @@
-"""The figures of one leaderboard as files. What cannot be drawn becomes a line that says why."""
+"""The figures of one leaderboard as drawings in its page. What cannot be drawn becomes a line that says why."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from ...tasks import title_of
 from ..collect import Collection
 from ..delta import Delta
 from .data import Page
+from .markup import Html
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure's files, from the site's root, and what to say about it."""
+    """A figure as part of a page, its file for print from the site's root, and what to say about it."""
 
     title: str
     alt: str
-    image: str
+    drawing: Html
     print: str
     notes: tuple[str, ...]
 
@@ -48,6 +49,7 @@ def draw_figures(
 ) -> tuple[list[Drawn], list[str]]:
     """Draw the figures of a page from its own runs, below `root`; return them, and a line for each that is missing."""
     from ..plots import Options, make_figure, save_figure
+    from .svg import inline_svg
 
     drawn, refused = [], []
     for name, title, shows, kind, given in _wanted(page):
@@ -60,13 +62,14 @@ def draw_figures(
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "Glyph .* missing")  # a box in the figure says the same
                 figure = make_figure(kind, collection, Options(split=page.split, delta=delta, **given), notes)
-                save_figure(figure, root / stem)
+                drawing = inline_svg(figure, _file(name), shows)
+                save_figure(figure, root / f"{stem}.pdf")
         except FmtlbenchError as error:
             refused.append(f"{title}: {error}")
         except Exception as error:  # an odd run must not cost the whole site
             refused.append(f"{title}: {type(error).__name__}: {error}")
         else:
-            drawn.append(Drawn(title, shows, f"{stem}.png", f"{stem}.pdf", tuple(notes)))
+            drawn.append(Drawn(title, shows, drawing, f"{stem}.pdf", tuple(notes)))
     return drawn, refused
 
 

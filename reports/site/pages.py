@@ -8,10 +8,13 @@ from typing import Any
 from ...errors import FmtlbenchError
 from ...words import say_count
 from ..collect import Collection, RunRecord
-from ..table import Row, Table
+from ..table import Row
+from ..units import in_readable_units
 from .data import Page, Site
 from .figures import Drawn
+from .legend import legend
 from .markup import Html, document, join, tag
+from .overview import DELTA, measured, overview
 from .tables import html_table
 
 HOME = "Leaderboards"
@@ -19,28 +22,21 @@ DOWNLOADS = {"csv": ("CSV", "csv"), "md": ("Markdown", "md"), "latex": ("LaTeX",
 
 
 def index_page(site: Site) -> Html:
-    """Make the page that lists what there is, by scenario and setting."""
-    settings: dict[tuple, list[Page]] = {}
-    for page in site.pages:
-        settings.setdefault(page.setting, []).append(page)
-    sections: dict[str, list[Html]] = {}
-    for pages in settings.values():
-        sections.setdefault(pages[0].scenario, []).append(_card(pages))
-    runs = len(site.run_files)
+    """Make the first page: one table of all methods and scenarios, and what each of its columns rests on."""
+    settings = site.by_setting()
+    scenarios = {page.scenario for page in site.pages}
     main: list[Any] = [
         tag("h1", "Federated multi-task learning leaderboards"),
         tag(
             "p",
-            f"{say_count(runs, 'finished run')}, {say_count(len(settings), 'setting')}, "
-            f"{say_count(len(sections), 'scenario')}. Runs of different settings never share a table.",
-            class_="lead",
+            f"{say_count(len(site.run_files), 'finished run')}, {say_count(len(settings), 'setting')}, "
+            f"{say_count(len(scenarios), 'scenario')}. A column compares runs of one setting; no column mixes two.",
+            class_="lead-words",
         ),
+        overview(site),
+        tag("h2", "What was measured"),
+        tag("div", [_card(pages) for pages in settings], class_="cards"),
     ]
-    for scenario, cards in sections.items():
-        words = next(filter(None, (_described(p.runs[0]) for p in site.pages if p.scenario == scenario)), "")
-        main.append(
-            tag("section", tag("h2", scenario), tag("p", words) if words else None, tag("div", cards, class_="cards"))
-        )
     if site.left_out:
         items = [tag("li", problem) for problem in site.left_out]
         summary = tag("summary", f"{say_count(len(items), 'folder')} left out")
@@ -51,24 +47,15 @@ def index_page(site: Site) -> Html:
 def _card(pages: Sequence[Page]) -> Html:
     page = pages[0]
     links = [tag("a", f"{p.split} test split", href=f"{p.slug}.html", class_="button") for p in pages]
-    facts = [f"{say_count(len(page.table.rows), 'method')}, {say_count(len(page.runs), 'run')}"]
-    for p in pages:
-        best = _best(p.table)
-        if best:
-            facts.append(f"highest Δm on the {p.split} split: {best}")
-    first = page.runs[0].summary
-    heading = tag("h3", f"{first['preset']} · {first['data']} data · {say_count(first['rounds'], 'round')}")
-    lines = tag("ul", [tag("li", fact) for fact in facts])
-    return tag("article", heading, lines, tag("p", links), tag("p", page.table.caption, class_="caption"))
-
-
-def _best(table: Table) -> str | None:
-    at = next(i for i, column in enumerate(table.columns) if column.key == "delta_m")
-    known = [(row.cells[at].value, ", ".join(row.labels)) for row in table.rows if row.cells[at].value is not None]
-    if len(known) < 2:
-        return None
-    value, label = max(known, key=lambda pair: pair[0])
-    return f"{label}, {table.columns[at].text(value)}\u00a0%"
+    words = _described(page.runs[0])
+    return tag(
+        "article",
+        tag("h3", page.scenario),
+        tag("p", words) if words else None,
+        tag("p", measured(page)),
+        tag("p", links),
+        tag("p", page.table.caption, class_="caption"),
+    )
 
 
 def _described(run: RunRecord) -> str:
@@ -92,7 +79,8 @@ def scenario_page(
     words = _described(page.runs[0])
     main = [
         tag("h1", page.scenario, " ", tag("small", f"{page.split} test split")),
-        tag("p", words, class_="lead") if words else None,
+        tag("p", words, class_="lead-words") if words else None,
+        tag("p", measured(page)),
         tag("p", page.table.caption, class_="caption"),
         tag(
             "div",
@@ -110,7 +98,7 @@ def scenario_page(
 
 
 def leaderboard(page: Page, site: Site) -> Html:
-    """Make the table; a method leads to its run of the lowest seed, the last column to each of its runs."""
+    """Make the table, Δm first; a method leads to its run of the lowest seed, the last column to each of its runs."""
 
     def first(row: Row) -> str | None:
         runs = page.runs_of(row)
@@ -123,26 +111,26 @@ def leaderboard(page: Page, site: Site) -> Html:
             for seed in [run.summary["seed"]]
         ]
 
-    return tag("section", html_table(page.table, first, ("runs", seeds)), class_="wide")
+    table = page.table.with_first(DELTA)
+    return tag("section", html_table(table, first, ("runs", seeds), lead=True), legend(table), class_="wide")
 
 
 def _figures(figures: Sequence[Drawn], refused: Sequence[str]) -> Html | None:
     if not figures and not refused:
         return None
-    drawn = [
-        tag(
-            "figure",
-            tag("h3", f.title),
-            tag("a", tag("img", src=f.image, alt=f.alt, loading="lazy"), href=f.image),
-            tag("figcaption", f"{f.alt}. ", [f"{note}. " for note in f.notes], tag("a", "PDF", href=f.print)),
-        )
-        for f in figures
-    ]
+    notes = [note for figure in figures for note in figure.notes]
+    shared = [note for note in dict.fromkeys(notes) if notes.count(note) > 1]  # said once, below all
+    drawn = []
+    for f in figures:
+        own = [f"{note}. " for note in f.notes if note not in shared]
+        words = tag("figcaption", f"{f.alt}. ", own, tag("a", "PDF", href=f.print))
+        drawn.append(tag("figure", tag("h3", f.title), f.drawing, words))
+    below = tag("ul", [tag("li", note) for note in shared], class_="notes") if shared else None
     lines = tag("ul", [tag("li", line) for line in refused], class_="notes")
     missing = (
         tag("details", tag("summary", f"{say_count(len(refused), 'figure')} not drawn"), lines) if refused else None
     )
-    return tag("section", tag("h2", "Figures"), tag("div", join(drawn, "\n"), class_="figures"), missing)
+    return tag("section", tag("h2", "Figures"), tag("div", join(drawn, "\n"), class_="figures"), below, missing)
 
 
 def _significance(page: Page, site: Site, collection: Collection) -> Html:
@@ -182,4 +170,6 @@ def _costs(page: Page, site: Site, collection: Collection) -> Html | None:
         return tag("section", heading, tag("p", f"No cost table: {error}"))
     except (KeyError, TypeError, ValueError, AttributeError) as error:  # files of other versions
         return tag("section", heading, tag("p", f"No cost table: {type(error).__name__}: {error}"))
-    return tag("section", heading, [html_table(t, tools=False, number=n) for n, t in enumerate(tables, 4)])
+    return tag(
+        "section", heading, [html_table(in_readable_units(t), tools=False, number=n) for n, t in enumerate(tables, 4)]
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...errors import FmtlbenchError
@@ -11,10 +11,10 @@ from ...runs.folder import everybody
 from ...tasks import title_of
 from ...words import say_bytes, say_duration, say_quantity
 from ..collect import RunRecord
-from ..table import MISSING
 from .curves import draw, loss_curves, score_curves
 from .data import SPLITS, Site
-from .markup import Html, document, escape, join, tag, verbatim
+from .examples import show_examples
+from .markup import Html, document, join, tag, verbatim
 from .pages import HOME
 
 Facts = Mapping[str, Any]
@@ -45,6 +45,7 @@ def run_page(run: RunRecord, site: Site) -> Html:
         ),
         _section("Scores of the last round", _scores, run),
         _section("Learning curves", _curves, run),
+        _examples(run, site),
         _section("Cost", _cost, run),
         _section("Set-up", _setup, run),
         _section("Clients", _clients, run),
@@ -70,30 +71,47 @@ def _section(title: str, make: Callable[[RunRecord], Any], run: RunRecord) -> Ht
 
 
 def _scores(run: RunRecord) -> Html:
+    """Make the table of primary metrics beside the trivial prediction, and below it that of all metrics."""
     scores = run.summary["scores"]
     splits = sorted({r["split"] for r in scores}, key=lambda s: (SPLITS.index(s) if s in SPLITS else len(SPLITS), s))
+    primary = [r for r in scores if r.get("primary")]
+    note = "Score: of the last round. Trivial: the best constant prediction, which a network must beat."
+    parts = [_score_table(primary, splits, True, "Scores of the last round"), tag("p", note, class_="caption")]
+    if len(primary) < len(scores):
+        every = _score_table(scores, splits, False, "All metrics of the last round")
+        parts.append(tag("details", tag("summary", "All metrics"), every))
+    return join(parts, "\n")
+
+
+def _score_table(scores: Sequence[Mapping], splits: Sequence[str], trivial: bool, name: str) -> Html:
+    """Make a table with a row per client, task and metric; what was not measured is an empty cell."""
     values: dict[tuple, dict[str, Mapping]] = {}
     for r in scores:
         values.setdefault((r["client"], r["task"], r["metric"]), {})[r["split"]] = r
+    shown = [(split, "value", split if not trivial else f"{split} score") for split in splits]
+    if trivial:
+        known = {r["split"] for r in scores if r.get("trivial") is not None}
+        shown = [
+            column
+            for split, key, title in shown
+            for column in [(split, key, title), (split, "trivial", f"{split} trivial")]
+            if column[1] == "value" or split in known
+        ]
     heads = [tag("th", head, scope="col", data_sort="text") for head in ("Client", "Task", "Metric")]
-    for split in splits:
-        heads += [tag("th", text, scope="col", class_="num", data_sort="down") for text in (split, f"{split} trivial")]
+    heads += [tag("th", title, scope="col", class_="num", data_sort="down") for _, _, title in shown]
     rows = []
     for (client, task, metric), by_split in values.items():
         any_ = next(iter(by_split.values()))
         arrow = {True: " ↑", False: " ↓"}.get(any_.get("higher_is_better"), "")
         unit = f" ({any_['unit']})" if any_.get("unit") else ""
-        name = tag("b", metric) if any_.get("primary") else escape(metric)
-        cells = [tag("th", client, scope="row"), tag("td", _title(task)), tag("td", name, f"{arrow}{unit}")]
-        for split in splits:
+        cells = [tag("th", client, scope="row"), tag("td", title_of(task)), tag("td", f"{metric}{arrow}{unit}")]
+        for split, key, _ in shown:
             record = by_split.get(split, {})
-            digits = 4 if record.get("unit") == "m" else 2
-            for value in (record.get("value"), record.get("trivial")):
-                text = MISSING if value is None else f"{value:.{digits}f}"
-                cells.append(tag("td", text, class_="num", data_value=None if value is None else f"{value:.12g}"))
+            value = record.get(key)
+            text = "" if value is None else f"{value:.{4 if record.get('unit') == 'm' else 2}f}"
+            cells.append(tag("td", text, class_="num", data_value=None if value is None else f"{value:.12g}"))
         rows.append(tag("tr", cells))
-    note = "Bold: the primary metric of a task. Trivial: the best constant prediction."
-    return join([_grid(heads, rows, "Scores of the last round"), tag("p", note, class_="caption")])
+    return _grid(heads, rows, name)
 
 
 def _curves(run: RunRecord) -> Html:
@@ -118,26 +136,36 @@ def _curves(run: RunRecord) -> Html:
     return join(parts, "\n")
 
 
+def _examples(run: RunRecord, site: Site) -> Html | None:
+    shown = show_examples(run, site.run_files[run.name])
+    return tag("section", tag("h2", "Example predictions"), shown) if shown else None
+
+
 def _cost(run: RunRecord) -> Html:
     cost, s = run.cost, run.summary
     energy = cost.get("energy") or {}
-    kwh, grams = energy.get("kwh"), energy.get("co2e_g")
+    grams = energy.get("co2e_g")
     seconds = cost.get("seconds_total")
     memory = cost.get("memory") or {}
     traffic = {way: s.get(f"bytes_{way}", cost.get(f"bytes_{way}")) for way in ("up", "down")}
     facts = {
         "Time": None if seconds is None else say_duration(seconds),
-        "Energy": None if kwh is None else _joined(say_quantity(kwh * 1000, "Wh"), energy.get("source")),
+        "Energy": _energy(energy),
         "CO₂e": None if grams is None else say_quantity(grams, "g"),
         "Sent by clients": None if traffic["up"] is None else say_bytes(traffic["up"]),
         "Sent to clients": None if traffic["down"] is None else say_bytes(traffic["down"]),
         "Peak memory": None if memory.get("process") is None else say_bytes(memory["process"]),
         "Peak device memory": None if memory.get("device") is None else say_bytes(memory["device"]),
     }
-    if kwh is None and energy.get("reason"):
-        facts["Energy"] = f"{MISSING} ({energy['reason']})"
-    everything = tag("details", tag("summary", "cost.json"), _pairs(_flat(cost))) if cost else None
+    known = ((name, value) for name, value in _flat(cost) if value != "null")
+    everything = tag("details", tag("summary", "cost.json"), _pairs(known)) if cost else None
     return join([_facts(facts), everything], "\n")
+
+
+def _energy(energy: Mapping[str, Any]) -> str | None:
+    if energy.get("kwh") is not None:
+        return _joined(say_quantity(energy["kwh"] * 1000, "Wh"), energy.get("source"))
+    return f"not measured: {energy['reason']}" if energy.get("reason") else None
 
 
 def _setup(run: RunRecord) -> Html:
@@ -176,10 +204,10 @@ def _clients(run: RunRecord) -> Html:
         cells = [
             tag("th", name, scope="row"),
             tag("td", c["dataset"]),
-            tag("td", ", ".join(map(_title, c["tasks"]))),
+            tag("td", ", ".join(map(title_of, c["tasks"]))),
         ]
         for number in (c.get("samples"), total):
-            text = MISSING if number is None else f"{number:,}".replace(",", " ")
+            text = "" if number is None else f"{number:,}".replace(",", " ")
             cells.append(tag("td", text, class_="num", data_value=number))
         rows.append(tag("tr", cells))
     return _grid(heads, rows, "Clients")
@@ -190,11 +218,19 @@ def _versions(run: RunRecord) -> Html:
     parts = []
     for title, values in (
         ("Versions", run.summary.get("versions") or sessions[-1].get("versions")),
+        ("Code", _code(run, sessions[-1])),
         ("Hardware", sessions[-1].get("hardware")),
         ("Data fingerprints", run.summary.get("data_fingerprints") or run.manifest.get("data")),
     ):
-        parts += [tag("h3", title), _pairs(_flat(values)) if values else tag("p", MISSING)]
-    return join(parts, "\n")
+        if values:
+            parts += [tag("h3", title), _pairs(_flat(values))]
+    return join(parts, "\n") if parts else tag("p", "The run's files say nothing of them.")
+
+
+def _code(run: RunRecord, session: Mapping[str, Any]) -> dict[str, Any]:
+    """Return which code made a run, without the list of its files."""
+    where = {key: value for key, value in (session.get("code") or {}).items() if key in ("version", "commit", "clean")}
+    return {**(run.code or {}), **where}
 
 
 def _configuration(run: RunRecord) -> Html:
@@ -215,19 +251,16 @@ def _grid(heads: list[Html], rows: list[Html], name: str) -> Html:
 
 
 def _facts(facts: Facts) -> Html:
-    """List what is known, and "–" for what is not."""
+    """List what is known."""
     rows = [
-        tag(
-            "div",
-            tag("dt", name),
-            tag("dd", MISSING if value is None else str(value), class_="hash" if name in HASHES else None),
-        )
+        tag("div", tag("dt", name), tag("dd", str(value), class_="hash" if name in HASHES else None))
         for name, value in facts.items()
+        if value is not None
     ]
-    return tag("dl", join(rows, "\n"), class_="facts")
+    return tag("dl", join(rows, "\n"), class_="facts") if rows else tag("p", "The run's files say nothing of it.")
 
 
-def _pairs(pairs: Iterator[tuple[str, str]]) -> Html:
+def _pairs(pairs: Iterable[tuple[str, str]]) -> Html:
     rows = [tag("tr", tag("th", name, scope="row"), tag("td", value)) for name, value in pairs]
     return tag("table", tag("tbody", join(rows, "\n")), class_="pairs")
 
@@ -243,7 +276,3 @@ def _flat(value: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
 
 def _joined(*words: Any) -> str:
     return ", ".join(str(word) for word in words if word)
-
-
-def _title(task: str) -> str:
-    return title_of(task)

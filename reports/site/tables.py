@@ -7,6 +7,7 @@ from typing import Any
 
 from ..formats._words import cell_text, has_marks
 from ..table import BEST, SECOND, Cell, Column, Row, Table
+from .legend import explain_column
 from .markup import Html, escape, join, tag
 
 _DRESS = {BEST: "b", SECOND: "u"}
@@ -19,6 +20,7 @@ def html_table(
     last: tuple[str, Callable[[Row], Any]] | None = None,
     tools: bool = True,
     number: int = 1,
+    lead: bool = False,
 ) -> Html:
     """Make the table with its tools and notes.
 
@@ -28,6 +30,7 @@ def html_table(
         last: Head and content of one more column.
         tools: With a filter, and boxes to hide columns.
         number: Of the table on its page: keeps ids apart.
+        lead: The first column of numbers stays in view beside the labels when the table is scrolled.
     """
     letters = table.footnotes()
 
@@ -43,20 +46,27 @@ def html_table(
         first = tag("a", row.labels[0], href=to) if to else escape(row.labels[0])
         cells = [tag("th", first, refer(row.note), scope="row")]
         cells += [tag("td", label) for label in row.labels[1:]]
-        for column, cell, group in zip(table.columns, row.cells, groups):
-            attributes = {"class_": "num", "data_group": group, "data_value": _sortable(cell)}
+        for place, (column, cell, group) in enumerate(zip(table.columns, row.cells, groups)):
+            kind = _kind(lead and place == 0)
+            attributes = {"class_": kind, "data_group": group, "data_value": _sortable(cell)}
             cells.append(tag("td", _value(cell, column), refer(cell.note), **attributes))
         if last:
             cells.append(tag("td", last[1](row), class_="seeds"))
         body.append(tag("tr", cells))
     parts = [
         tag("caption", table.title, class_="out"),
-        tag("thead", _head(table, groups, last[0] if last else None)),
+        tag("thead", _head(table, groups, last[0] if last else None, lead)),
         tag("tbody", join(body, "\n")),
     ]
     grid = tag("table", parts, class_="grid", id=f"t{number}")
     frame = tag("div", grid, class_="frame", tabindex="0", role="region", aria_label=table.title)
     return join([_tools(table, number) if tools else None, frame, _notes(table, letters, number)], "\n")
+
+
+def notebook_table(table: Table) -> Html:
+    """Make the table for a page that has neither our style nor our script."""
+    grid = html_table(table, tools=False)
+    return tag("div", tag("p", tag("b", table.title), tag("br"), tag("small", table.caption)), grid)
 
 
 def _value(cell: Cell, column: Column) -> Html:
@@ -79,24 +89,31 @@ def _groups(table: Table) -> list[str | None]:
     return groups
 
 
-def _head(table: Table, groups: list[str | None], last: str | None) -> Html:
+def _kind(leads: bool) -> str:
+    return "num lead" if leads else "num"
+
+
+def _head(table: Table, groups: list[str | None], last: str | None, lead: bool) -> Html:
     rows = []
     if any(c.heading for c in table.columns):
         spans = [tag("td", colspan=len(table.heads))]
         for number, (heading, span) in enumerate(table.headings()):
             kind = {"colspan": span, "data_group": number, "scope": "colgroup", "class_": "group"}
-            spans.append(tag("th", heading, **kind) if heading else tag("td", colspan=span))
+            empty = tag("td", colspan=span, class_="lead" if lead and not number else None)
+            spans.append(tag("th", heading, **kind) if heading else empty)
         if last:
             spans.append(tag("td"))
         rows.append(tag("tr", spans))
     heads = [tag("th", head, scope="col", data_sort="text") for head in table.heads]
     for i, (column, group) in enumerate(zip(table.columns, groups)):
         under = f"{column.metric} {column.arrow}".strip()
+        meaning = explain_column(column) or None
         metric = tag("span", under, class_="metric") if under else None
         order = "up" if column.higher_is_better is False else "down"  # the best first
         if all(row.cells[i].value is None for row in table.rows):  # words only; among numbers they count as missing
             order = "text"
-        kind = {"scope": "col", "class_": "num", "data_sort": order, "data_group": group}
+        kind = {"scope": "col", "class_": _kind(lead and i == 0), "data_sort": order, "data_group": group}
+        kind["title"] = meaning
         heads.append(tag("th", join([column.title, metric], " "), **kind))
     if last:
         heads.append(tag("th", last, scope="col"))

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 
 from ...errors import FmtlbenchError, UsageError
-from ...files import check_folder, replace_folder
+from ...files import check_folder, list_files, refuse_strangers, replace_folder
 from ..collect import Collection
 from ..delta import Delta
 from ..formats import render
 from .data import Site, own_collection, plan_site
+from .examples import copy_examples
 from .figures import draw_figures
 from .pages import DOWNLOADS, index_page, scenario_page
 from .run import run_page
 
 MARKER = ".fmtlbench-site"  # its lines are the files of the site
 ASSETS = ("style.css", "app.js")
-BYSTANDERS = {".DS_Store", "Thumbs.db"}  # file managers leave them behind
 
 
 def write_site(
@@ -64,8 +63,7 @@ def _refuse_strangers(out: Path) -> None:
     """Refuse to replace anything but an older site."""
     if not out.parent.is_dir():
         raise UsageError(f"-o {out}: no folder {out.parent}")
-    there = _files(out) - {MARKER}
-    if not there:
+    if not list_files(out) - {MARKER}:
         return
     try:
         known = set((out / MARKER).read_text(encoding="utf-8").splitlines())
@@ -73,24 +71,7 @@ def _refuse_strangers(out: Path) -> None:
         raise UsageError(
             f"-o {out}: has files and is not a site that fmtlbench wrote (no {MARKER}); give an empty or a new folder"
         ) from None
-    strangers = sorted(name for name in there - known if Path(name).name not in BYSTANDERS)
-    if strangers:
-        more = f" and {len(strangers) - 3} more" if len(strangers) > 3 else ""
-        raise UsageError(
-            f"-o {out}: replacing the site would remove {', '.join(strangers[:3])}{more}, which it did not write; "
-            "move them, or give another folder"
-        )
-
-
-def _files(folder: Path) -> set[str]:
-    """List the files below the folder, and folders that are empty."""
-    found = set()
-    for here, folders, names in os.walk(folder):
-        inside = Path(here).relative_to(folder)
-        found |= {(inside / name).as_posix() for name in names}
-        if not names and not folders and Path(here) != folder:
-            found.add(inside.as_posix())
-    return found
+    refuse_strangers(out, (known | {MARKER}).__contains__, "the site")
 
 
 def _fill(root: Path, site: Site, collection: Collection, figures: bool) -> None:
@@ -106,9 +87,10 @@ def _fill(root: Path, site: Site, collection: Collection, figures: bool) -> None
         _write(root / f"{page.slug}.html", scenario_page(page, site, own, drawn, refused))
     for run in collection.runs:
         if run.name in site.run_files:
+            copy_examples(run, site.run_files[run.name], root)
             _write(root / site.run_files[run.name], run_page(run, site))
     _write(root / "index.html", index_page(site))
-    _write(root / MARKER, "".join(f"{name}\n" for name in sorted(_files(root))))
+    _write(root / MARKER, "".join(f"{name}\n" for name in sorted(list_files(root))))
 
 
 def _write(path: Path, text: str) -> None:

@@ -46,6 +46,7 @@ def analyse(
     alpha: float = 0.05,
     pair: tuple[str, str] | None = None,
     reference: Reference | None = None,
+    remarks: Sequence[str] = (),
 ) -> Analysis:
     """Compare the methods of the frame; see `make_blocks` for which runs enter.
 
@@ -57,11 +58,12 @@ def analyse(
         alpha: The level of significance.
         pair: Labels of two methods, for the probability of improvement; with only two methods it is those.
         reference: Scores are compared as relative changes against these runs.
+        remarks: What else is to be said of the runs.
     """
     if not 0 < alpha < 1:
         raise UsageError(f"--alpha {alpha}: expected a number between 0 and 1")
     blocks = make_blocks(frame, scenarios, split, reference)
-    matrix, notes = blocks.matrix, list(blocks.notes)
+    matrix, notes = blocks.matrix, [*blocks.notes, *remarks]
     pairs = wilcoxon_pairs(matrix, correction, relative=blocks.mixed)
     overall = posthoc = cd = None
     refusal = ""

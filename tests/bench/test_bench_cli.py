@@ -64,7 +64,14 @@ def test_the_plan_as_json(bench, command):
     assert command("--algos", "fedavg")[0] == 0
     code, out, err = command("--algos", "fedavg,fedper", "--seeds", "0", "--dry-run", "--format", "json")
     plan = json.loads(out)
-    assert (code, err) == (0, "") and plan["counts"] == {"done": 2, "resume": 0, "new": 1, "refused": 0}
+    assert (code, err) == (0, "") and plan["counts"] == {
+        "done": 2,
+        "resume": 0,
+        "new": 1,
+        "other code": 0,
+        "damaged": 0,
+        "refused": 0,
+    }
     assert plan["estimate"] == {"seconds": pytest.approx(0.1), "unknown_runs": 0}
     assert [(run["name"], run["state"]) for run in plan["runs"]] == [
         ("local", "done"), ("fedavg", "done"), ("fedper", "new")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from fake_bench import summary_text
 from fake_run import SUMMARY
 
 from fmtlbench.bench.outcomes import note_plan
@@ -85,7 +86,7 @@ def test_a_failure_is_stored_until_the_run_is_done(bench):
     bench.work(bench.plan("fedavg", seeds="0", with_local=False))
     assert [note["seed"] for note in notes(bench).values()] == [1]
     left = bench.plan("fedavg", seeds="1", with_local=False)
-    (left.runs[0].store.folder / "summary.json").write_text(json.dumps(SUMMARY))  # by `fmtlbench run`
+    (left.runs[0].store.folder / "summary.json").write_text(summary_text(left.runs[0]))  # by `fmtlbench run`
     note_plan(bench.plan("fedavg", seeds="1", with_local=False))
     assert notes(bench) == {}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from fake_run import SUMMARY
+from fake_bench import summary_text
 
 from fmtlbench.bench.estimate import Pace
 from fmtlbench.errors import UsageError
@@ -49,16 +49,17 @@ def test_states_come_from_the_folders(bench):
     fresh = bench.plan("fedavg", seeds="0-3", with_local=False)
     for run in fresh.runs[:3]:
         run.store.folder.mkdir(parents=True)
-    (fresh.runs[0].store.folder / "summary.json").write_text(json.dumps(SUMMARY))
+    (fresh.runs[0].store.folder / "summary.json").write_text(summary_text(fresh.runs[0]))
     (fresh.runs[1].store.folder / "metrics.jsonl").write_text('{"round": 1, "bytes_up": 1, "bytes_down": 1}\n{"rou')
     plan = bench.plan("fedavg", seeds="0-3", with_local=False)
     assert [(run.state, run.rounds_done, run.rounds_left) for run in plan.runs] == [
         ("done", 2, 0), ("resume", 1, 1), ("new", 0, 2), ("new", 0, 2)
     ]  # fmt: skip
-    assert plan.counts() == {"done": 1, "resume": 1, "new": 2, "refused": 0}
+    assert plan.counts() == {"done": 1, "resume": 1, "new": 2, "other code": 0, "damaged": 0, "refused": 0}
     assert plan.table(lambda run: run.state) == [{"name": "fedavg", "duo": "1 done, 1 resume, 2 new"}]
     (fresh.runs[1].store.folder / "metrics.jsonl").write_text("damaged\n")
-    assert bench.plan("fedavg", seeds="1", with_local=False).runs[0].state == "resume"
+    (damaged,) = bench.plan("fedavg", seeds="1", with_local=False).runs
+    assert damaged.state == "damaged" and "metrics.jsonl cannot be read: line 1" in damaged.problem
 
 
 def test_a_refused_pair_is_listed_with_its_reason(bench):
@@ -124,7 +125,7 @@ def finish(run, seconds):
     run.store.folder.mkdir(parents=True)
     (run.store.folder / "config.yaml").write_text(run.config.dump())
     (run.store.folder / "cost.json").write_text(json.dumps({"seconds": {}, "seconds_total": seconds}))
-    (run.store.folder / "summary.json").write_text(json.dumps(SUMMARY))
+    (run.store.folder / "summary.json").write_text(summary_text(run))
 
 
 def estimate(plan, jobs=1):
@@ -164,7 +165,7 @@ def test_runs_outside_the_plan_count_if_only_their_number_of_rounds_differs(benc
 def test_a_setting_without_a_measure_makes_the_sum_a_lower_bound(bench):
     for run in bench.plan("local,fedavg").runs:
         finish(run, 20.0)
-    found = estimate(bench.plan("local,fedavg,fedavg[train.lr=1e-3]", seeds="0-1"))
+    found = estimate(bench.plan("local,fedavg,fedavg[train.batch_size=8]", seeds="0-1"))
     assert found.text() == "at least 40 s (unknown for 4 of 6 runs)"
 
 

@@ -104,9 +104,9 @@ def test_a_run_that_outlives_its_bench_keeps_its_claim(bench, benches):
     process.wait()
     (pid,), (run,) = bench.pids(), bench.plan("fedavg", with_local=False).runs
     claims = bench.out / ".bench" / "claims"
-    assert alive(pid) and claim(claims, run.config.hash()[:32]) is None
+    assert alive(pid) and claim(claims, run.key) is None
     os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: claim(claims, run.config.hash()[:32]) is not None, 5)
+    wait_for(lambda: claim(claims, run.key) is not None, 5)
 
 
 def test_two_benches_at_once_do_every_run_once(bench, benches):

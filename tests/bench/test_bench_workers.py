@@ -10,7 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from fake_run import SUMMARY
+from fake_bench import summary_text
 from rich.console import Console
 
 from fmtlbench.bench import here, workers
@@ -168,13 +168,13 @@ def test_a_run_that_does_not_stop_is_killed_after_a_while(bench, monkeypatch):
 def test_a_run_that_another_process_has_is_waited_for(bench):
     plan = bench.plan()
     theirs, mine = plan.runs
-    held = claim(bench.out / ".bench" / "claims", theirs.config.hash()[:32])
+    held = claim(bench.out / ".bench" / "claims", theirs.key)
 
     class Other(workers.Display):
         def settled(self, record, working):
             if record.run is mine:  # meanwhile the other one finishes
                 theirs.store.folder.mkdir(parents=True)
-                (theirs.store.folder / "summary.json").write_text(json.dumps(SUMMARY))
+                (theirs.store.folder / "summary.json").write_text(summary_text(theirs))
                 held.release()
 
     outcome = bench.work(plan, display=Other())
@@ -184,7 +184,7 @@ def test_a_run_that_another_process_has_is_waited_for(bench):
 
 def test_a_run_that_another_bench_gave_up_is_done_here(bench):
     plan = bench.plan()
-    held = claim(bench.out / ".bench" / "claims", plan.runs[1].config.hash()[:32])
+    held = claim(bench.out / ".bench" / "claims", plan.runs[1].key)
 
     class Other(workers.Display):
         def settled(self, record, working):
@@ -260,7 +260,7 @@ class Elsewhere:
                     return 1
                 if self.seen > hosts.looks:
                     run.store.folder.mkdir(parents=True, exist_ok=True)
-                    (run.store.folder / "summary.json").write_text(json.dumps(SUMMARY))
+                    (run.store.folder / "summary.json").write_text(summary_text(run))
                     return 0
                 return None
 

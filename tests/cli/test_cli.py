@@ -59,7 +59,7 @@ def test_looking_around_imports_nothing_heavy(tmp_path, scenario_file):
     commands = [
         ["--help"], ["--version"], ["run", "--help"], ["list"], ["list", "--json"],
         *(["list", kind] for kind in ("algorithms", "scenarios", "presets", "metrics", "datasets", "listeners")),
-        ["list", "tasks"], ["list", "partitions"],
+        ["list", "tasks"], ["list", "partitions"], ["list", "backbones"], ["list", "backbones", "timm/*"],
         ["show", "scenario", "st_mt_1"], ["show", "scenario", scenario_file, "--json"],
         ["show", "algorithm", "fedhca2"], ["show", "algorithm", "local", "--json"],
         ["run"], ["run", "--algo", "fedavg", "--scenario", "st_mt_1", "--set", "train.lr=x"],
@@ -90,7 +90,7 @@ def test_list_is_complete_and_machine_readable(cli):
     code, out, err = cli("list", "--json")
     assert (code, err) == (0, "")
     listing = json.loads(out)
-    kinds = ["algorithms", "scenarios", "presets", "architectures", "metrics", "datasets"]
+    kinds = ["algorithms", "scenarios", "presets", "architectures", "backbones", "metrics", "datasets"]
     kinds += ["tasks", "partitions", "listeners"]
     assert list(listing) == kinds
     names = {kind: {record["name"] for record in records} for kind, records in listing.items()}
@@ -100,6 +100,18 @@ def test_list_is_complete_and_machine_readable(cli):
         assert json.loads(cli("list", kind, "--json")[1]) == records
         lines = cli("list", kind)[1].splitlines()
         assert lines[0] == f"# {kind}" and [line.split("\t")[0] for line in lines[2:]] == [r["name"] for r in records]
+
+
+def test_list_with_a_pattern(cli):
+    names = lambda *words: [record["name"] for record in json.loads(cli("list", *words, "--json")[1])]
+    assert names("backbones", "[rs]*_nano") == ["swin_nano", "resnet_nano"]
+    assert "timm/convnext_atto" in names("backbones", "timm/convnext*") and "timm/NAME" not in names(
+        "backbones", "timm/*"
+    )
+    assert names("algorithms", "fedavg") == ["fedavg"]
+    assert cli("list", "backbones", "timm/resnet5?")[1].splitlines()[2].startswith("timm/resnet50\t")
+    refused(cli("list", "backbones", "resnet50*"), 2, "no name is like 'resnet50*'", "'timm/resnet50'")
+    refused(cli("list", "backbones", "?"), 2, "`fmtlbench list backbones` shows what there is")
 
 
 def test_show_scenario(cli, scenario_file):
@@ -180,7 +192,6 @@ def test_wrong_usage_is_exit_code_2_and_one_line(cli, argv, parts):
     [
         [],
         ["bogus"],
-        ["run"],
         ["list", "bogus"],
         ["show"],
         ["data"],
@@ -212,7 +223,7 @@ def test_a_run_and_its_formats(tiny, tiny_run, tmp_path):
     assert header == ["client", "dataset", "split", "task", "metric", "better", "value", "trivial"]
     assert len(rows) == 6 and all(len(row) == 8 and float(row[6]) >= 0 for row in rows)
     events = [json.loads(line) for line in err.splitlines()]
-    assert [event["event"] for event in events] == ["begin", "round", "bill"]
+    assert [event["event"] for event in events] == ["begin", "round", "bill", "note"]
 
     # the same again is shown, not repeated, and says so
     code, again, err = tiny()
@@ -240,6 +251,7 @@ def test_a_run_and_its_formats(tiny, tiny_run, tmp_path):
         "begin",
         "round",
         "bill",
+        "note",
     ]
 
 

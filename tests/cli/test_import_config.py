@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from fmtlbench.cli import build_parser, main
-from fmtlbench.resolving import parse_overrides, resolve
+from fmtlbench.cli._request import request_from
+from fmtlbench.resolving import resolve
 from fmtlbench.scenarios import load_scenario
 
 TRAINING = {
@@ -65,8 +66,7 @@ def ran(report):
     (command,) = report["command"]
     words = shlex.split(command)
     assert words[0] == "fmtlbench"
-    args = build_parser().parse_args(words[1:])
-    return resolve(args.algo, args.scenario, args.preset, args.seed, overrides=parse_overrides(args.assignments))
+    return request_from(build_parser().parse_args(words[1:])).config()
 
 
 def test_a_fedhca2_config(bring):

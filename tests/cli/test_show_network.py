@@ -91,6 +91,12 @@ def test_both_conventions_in_json(show):
     assert counted["total"] == len(tc["tasks"]) * counted["per_task"]
 
 
+def test_a_network_of_timm(show):
+    code, out, _ = show("nano", "--scenario", "iid1_sdmt", "--set", "model.backbone=timm/edgenext_xx_small")
+    assert code == 0 and "encoder weights: timm's edgenext_xx_small" in out
+    assert columns(out)["network"].endswith(", timm/edgenext_xx_small") and float(columns(out)["encoder"]) > 1
+
+
 @pytest.mark.parametrize(
     ("argv", "part"),
     [
@@ -104,6 +110,8 @@ def test_both_conventions_in_json(show):
             "needs dilated maps, which 'swin_nano' lacks",
         ),
         (["nano", "--scenario", "st_mt1"], "did you mean 'st_mt_1'"),
+        (["nano", "--set", "model.backbone=timm/convnext_atoo"], "timm has no network 'convnext_atoo'"),
+        (["nano", "--set", "model.backbone=timm/vit_tiny_patch16_224"], "has maps of stride 16, expected 4, 8, 16, 32"),
     ],
 )
 def test_mistakes_are_one_line(show, argv, part):

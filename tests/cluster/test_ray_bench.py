@@ -75,7 +75,8 @@ class Bench:
     def work(self, plan, look=lambda loop: None, modes=None, **given):
         def command(run):
             mode = (modes or {}).get(run.label, "fine")
-            return [sys.executable, "-S", "-E", str(FAKE_RUN), mode, str(run.store.folder), str(self.starts)]
+            code = json.dumps({"sha256": run.store.code.sha256, "parts": run.store.code.parts})
+            return [sys.executable, "-S", "-E", str(FAKE_RUN), mode, str(run.store.folder), str(self.starts), code]
 
         self.said = Said(look)
         with ray_jobs(None, self.out) as hosts:
@@ -266,7 +267,7 @@ def test_a_folder_that_a_machine_does_not_share_is_one_line(nodes, tmp_path, mon
 
 
 def test_other_versions_on_a_machine_are_one_line(nodes, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "versions", lambda: {"torch": "0.1"})
+    monkeypatch.setattr(module, "cluster_versions", lambda: {"torch": "0.1"})
     with (
         pytest.raises(FmtlbenchError, match=r"a machine of the cluster has torch .* for 0\.1"),
         ray_jobs(None, tmp_path / "runs"),

@@ -37,7 +37,7 @@ def root(tmp_path):
 
 
 def report(run, root, *more, dataset="nyud", code=0):
-    result = run("data", "check", dataset, "--data-root", root, "--json", *more)
+    result = run("data", "check", dataset, "--data-root", root, "--json", "--subset", *more)
     assert result[0] == code, result
     return json.loads(result[1])
 
@@ -60,9 +60,17 @@ def test_a_sound_archive(run, root):
     assert 0.99 < train["labels"]["normals"]["lowest"] <= train["labels"]["normals"]["highest"] < 1.01
 
 
+def test_an_archive_with_too_few_images_is_incomplete_unless_that_is_meant(run, root):
+    code, _, err = run("data", "check", "nyud", "--data-root", root)
+    assert code == 1 and "train: 3 of 795 images, the archive is incomplete; --subset if that is meant" in err
+    assert not json.loads(run("data", "check", "nyud", "--data-root", root, "--json")[1])["ok"]
+    assert run("data", "check", "nyud", "--data-root", root, "--subset")[0] == 0
+
+
 def test_the_table_names_counts_and_classes(run, root):
-    code, out, err = run("data", "check", "pascal", "--data-root", root)
-    assert code == 0 and "5 of 5 images decoded, nothing wrong" in err
+    code, out, err = run("data", "check", "pascal", "--data-root", root, "--subset")
+    assert code == 0 and "5 of 5 images decoded, nothing wrong in them, 10098 of 10103 images are not there" in err
+    assert "test: 2 of 5105 images, as --subset says" in err
     assert str(root / "PASCALContext") in out and "official list: another, of 4998" in out
     for word in ("human_parts", "upper arms", "tvmonitor", "# pascal test: 2 images"):
         assert word in out

@@ -9,6 +9,7 @@ from fake_data import Images
 from fmtlbench.data.views import client_data, newcomers, parties
 from fmtlbench.errors import UsageError
 from fmtlbench.resolving import resolve
+from fmtlbench.scenarios import scenario_files
 
 
 def views(train=23, test=7, seed=0, **overrides):
@@ -52,6 +53,34 @@ def test_personal_images_are_a_seeded_share_that_nobody_trains_on():
     trained = set().union(*(d.train.indices.tolist() for d in data[:5]))
     judged = set().union(*(d.tests["personal"].indices.tolist() for d in data[:5]))
     assert not trained & judged  # not by a neighbour either
+
+
+@pytest.mark.parametrize("overrides", [{}, PERSONAL])
+def test_validation_images_take_the_place_of_all_test_images(overrides):
+    """Neither the test images nor those of `personal`, which the final run is judged on, are looked at."""
+    (_, without), (_, data) = views(**overrides), views(**overrides, **{"data.validation": 0.2})
+    for before, d in zip(without, data):
+        train, scored = set(d.train.indices.tolist()), set(d.tests["global"].indices.tolist())
+        assert not train & scored and train | scored == set(before.train.indices.tolist())
+        assert len(scored) == max(1, round(0.2 * len(before.train)))
+        assert all(view.dataset is d.train.dataset for view in d.tests.values())
+        assert {tuple(view.indices) for view in d.tests.values()} == {tuple(sorted(scored))}
+        if "personal" in before.tests:
+            assert not set(before.tests["personal"].indices.tolist()) & (train | scored)
+    again = views(**overrides, **{"data.validation": 0.2})[1]
+    assert [d.train.indices.tolist() for d in again] == [d.train.indices.tolist() for d in data]
+    other = views(seed=1, **overrides, **{"data.validation": 0.2})[1]
+    assert other[5].train.indices.tolist() != data[5].train.indices.tolist()
+
+
+def test_validation_is_part_of_the_config_and_its_default_moves_no_hash():
+    plain, held = resolve("local", "st_mt_1"), resolve("local", "st_mt_1", overrides={"data.validation": 0.2})
+    assert resolve("local", "st_mt_1", overrides={"data.validation": 0}).hash() == plain.hash() != held.hash()
+    assert plain.setting() != held.setting()
+    with pytest.raises(UsageError, match=r"data\.validation: expected at most 0.5"):
+        resolve("local", "st_mt_1", overrides={"data.validation": 0.9})
+    with pytest.raises(UsageError, match="has 1 images to train on, needs 2: one is held out"):
+        views(train=5, **{"data.validation": 0.2})
 
 
 def test_at_least_one_image_is_held_out():
@@ -145,3 +174,33 @@ def test_an_unseen_client_has_its_share_of_the_images_and_a_split_of_its_own():
     assert others | set(late.train.indices.tolist()) == set(range(42)) and len(others) == 30
     assert [p.id for p in newcomers(config, [*data, late])] == ["newcomer"]
     assert [p.index for p in parties(config, [*data, late])] == list(range(6))
+
+
+class Labelled(Images):
+    """Images of one semantic class each, for partitions that look at labels."""
+
+    def batch(self, indices, keys):
+        return {key: np.asarray(indices).reshape(-1, 1, 1) % 7 for key in keys}
+
+
+@pytest.mark.parametrize("name", scenario_files())
+def test_nobody_trains_on_a_validation_image(name):
+    milder = {"scenario.alpha": 10} if name == "probe_quantity_skew" else {}  # by itself a client has one image
+    config = resolve("local", name, overrides={"data.validation": 0.2, **milder})
+    sizes = {"train": 240, "test": 10}
+    data = client_data(config, {(d, s): Labelled(n) for d in config.scenario.domains for s, n in sizes.items()})
+    trained: dict[str, set[int]] = {domain: set() for domain in config.scenario.domains}
+    held: dict[str, set[int]] = {domain: set() for domain in config.scenario.domains}
+    for spec, each in zip(sorted(config.scenario.everybody(), key=lambda spec: spec.index), data):
+        trained[spec.dataset].update(each.train.indices.tolist())
+        (validation,) = {tuple(view.indices.tolist()) for view in each.tests.values()}
+        held[spec.dataset].update(validation)
+        share = len(validation) + len(each.train)
+        assert 0.2 * share - 1 <= len(validation) <= 0.3 * share + 1, spec.id
+    assert all(held.values()) and not any(trained[domain] & held[domain] for domain in trained)
+
+
+def test_a_client_whose_images_are_all_held_out_by_others_is_named():
+    config = resolve("local", "niid3_sdht", overrides={"data.validation": 0.5, "scenario.evaluation": ["global"]})
+    with pytest.raises(UsageError, match=r"client '.*': all its 2 images are held out, .*smaller data.validation"):
+        client_data(config, {("nyud", "train"): Images(8), ("nyud", "test"): Images(3)})

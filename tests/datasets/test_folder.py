@@ -92,7 +92,7 @@ def test_a_worker_process_opens_it_again(robots):
     [
         (("semseg", np.full((20, 30), 3, np.uint8)), r"semseg/a\.png: class 3, expected 0 to 2 or 255 \(ignore\)"),
         (("semseg", np.zeros((5, 5), np.uint8)), r"semseg/a\.png: 5×5 pixels .*its image has 20×30"),
-        (("edge", np.full((20, 30), 7, np.uint8)), r"edge/a\.png: values from 7 to 7, expected a picture of 0 and 255"),
+        (("edge", np.full((20, 30), 7, np.uint8)), r"edge/a\.png: uint8 from 7 to 7, expected a picture of 0 and 255"),
     ],
 )
 def test_a_label_that_cannot_be_is_named(robots, damage, message):

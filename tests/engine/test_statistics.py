@@ -202,7 +202,7 @@ def test_stopped_and_resumed_equals_uninterrupted(tiny_run, scenario, tmp_path, 
 
 def test_a_stored_run_answers_with_the_statistics_it_was_scored_with(tiny_run):
     """The running statistics that came from the server are in the checkpoint."""
-    result = tiny_run("fedavg", rounds=1, **{**SMALL, **TRAVEL})
+    result = tiny_run("fedavg", rounds=1, keep="last", **{**SMALL, **TRAVEL})
     run = StoredRun(result.folder)
     run.open(None, torch.device("cpu"), Listener())
     said = {}

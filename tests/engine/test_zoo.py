@@ -8,7 +8,7 @@ import signal
 
 import pytest
 import torch
-from interrupt import AtStep, die
+from interrupt import AfterRound, AtStep, Stopped, die
 from tiny import TINY, make_federation
 
 import fmtlbench
@@ -203,13 +203,15 @@ def test_fedbabu_finetunes_a_copy(trio_run):
     assert [r["losses"] for r in rows_of(with_tuning)] == [r["losses"] for r in rows_of(without)]
 
 
-def test_frozen_blocks_do_not_move(trio_run):
+def test_frozen_blocks_do_not_move(trio_run, tmp_path):
     from fmtlbench.engine.checkpoint import Checkpoint
 
     for algo, options, frozen in (("fedbabu", {}, "head"), ("fedrep", {"algo.head_epochs": 0}, "head")):
-        result = trio_run(algo, **options)
-        first, last = (Checkpoint(result.folder / "checkpoint", r).read("client-001")["main"] for r in (1, 2))
-        heads = result.summary["clients"][1]["parameters"][frozen]
+        with pytest.raises(Stopped):  # with both checkpoints still there
+            trio_run(algo, out=tmp_path / "stopped", progress=AfterRound(2), **options)
+        (folder,) = (tmp_path / "stopped" / "trio" / algo).iterdir()
+        first, last = (Checkpoint(folder / "checkpoint", r).read("client-001")["main"] for r in (1, 2))
+        heads = trio_run(algo, **options).summary["clients"][1]["parameters"][frozen]
         assert (first["vector"][-heads:] == last["vector"][-heads:]).all()
         assert not (first["vector"][:1000] == last["vector"][:1000]).all()
 

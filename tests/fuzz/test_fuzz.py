@@ -10,7 +10,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from cases import COMMANDS, FINE, run_command
+from cases import FINE, run_command
+from commands import COMMANDS
 from faulty import Patient, hook_cases
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

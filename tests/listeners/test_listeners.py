@@ -93,7 +93,7 @@ def own(tmp_path) -> str:
 
 
 def test_the_built_in_ones():
-    assert list(LISTENERS) == ["bars", "json_lines", "tensorboard", "wandb"]
+    assert list(LISTENERS) == ["bars", "json_lines", "notebook", "tensorboard", "wandb"]
     assert all(issubclass(kind, Listener) and kind.name == name for name, kind in LISTENERS.items())
 
 

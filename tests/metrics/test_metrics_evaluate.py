@@ -233,6 +233,7 @@ def test_class_ids_out_of_range_are_named(nyud, capsys):
     [
         (("--task", "edge", "--dataset", "nyu"), "did you mean 'nyud'"),
         (("--task", "sal", "--dataset", "nyud"), "nyud has no sal"),
+        (("--task", "semseg", "--dataset", "nyud", "--classes", 10**12), "expected 2 to 255"),
         (("--task", "edge", "--dataset", "nyud", "--split", "test"), "test.txt"),
         (("--task", "edge", "--dataset", "nyud", "--gt", "nowhere"), "--gt: no such folder: nowhere"),
     ],
@@ -311,5 +312,101 @@ def test_the_golden_vectors_as_files(golden, capsys, tmp_path):
 def test_an_id_listed_twice_is_refused(nyud):
     root, pred = nyud
     (root / "gt_sets" / "val.txt").write_text("0007\n0012\n0007\n")
-    with pytest.raises(UsageError, match="listed twice: 0007"):
+    with pytest.raises(FmtlbenchError, match="line 3: 0007 is listed twice, first in line 1"):
         run("--task", "edge", "--dataset", "nyud", "--pred", pred, "--gt", root)
+
+
+def doubtful(task, change):
+    """A folder's worth of labels, and predictions that are the labels changed."""
+    rng = np.random.default_rng(5)
+    depth = rng.uniform(1, 5, SIZE).astype(np.float32)
+    label = {"depth": depth, "normals": normals(rng) / 127.5 - 1}[task]
+    return label.astype(np.float32), change(label)
+
+
+@pytest.mark.parametrize(
+    ("task", "change", "said"),
+    [
+        ("depth", lambda a: 1000 * a, "predictions are 1e+03 times their labels, as if they were in millimetres"),
+        ("depth", lambda a: 100 * a, "as if they were in centimetres"),
+        ("depth", lambda a: a / 1000, "as if the labels were in millimetres and the predictions in metres"),
+        ("depth", lambda a: 0 * a, "predictions are 0 times their labels"),
+        ("depth", lambda a: np.where(a > 4.5, -a, a), "values below 0 in 1 of 1 predictions"),
+        ("normals", lambda a: (a + 1) * 127.5, "codes (n + 1) · 127.5 that were not decoded"),
+        ("normals", lambda a: 0 * a, "nothing but vectors of length 0"),
+    ],
+)
+def test_what_cannot_be_right_is_refused_unless_trusted(capsys, tmp_path, task, change, said):
+    label, prediction = doubtful(task, change)
+    npy(tmp_path / "gt" / "a.npy", label)
+    npy(tmp_path / "out" / "a.npy", prediction)
+    options = ("--task", task, "--dataset", "plain", "--pred", tmp_path / "out", "--gt", tmp_path / "gt")
+    with pytest.raises(FmtlbenchError) as error:
+        run(*options)
+    assert said in str(error.value) and "--trust" in str(error.value)
+    record = score(capsys, *options, "--trust")
+    assert record["value"] > 0 and said in record["doubts"][0]
+    npy(tmp_path / "out" / "a.npy", label)
+    assert "doubts" not in score(capsys, *options)
+
+
+@pytest.mark.parametrize(
+    ("task", "array", "said"),
+    [
+        ("depth", np.ones(SIZE, np.complex64), "values of type complex64, expected numbers"),
+        ("depth", np.full(SIZE, "1.5"), "values of type <U3, expected numbers"),
+        ("sal", np.full(SIZE, b"1"), "values of type |S1, expected numbers"),
+        ("normals", np.ones((*SIZE, 3), np.int64), "int64 values, expected floating-point vectors or uint8"),
+        ("semseg", np.ones(SIZE), "float64 values, expected class numbers"),
+        ("semseg", np.full(SIZE, 5), "values from 5 to 5, expected class ids 0 to 2"),
+        ("sal", np.full(SIZE, 1.5), "expected probabilities in [0, 1]"),
+        ("edge", np.full(SIZE, np.nan), "NaN or infinite"),
+    ],
+)
+def test_arrays_of_another_kind_are_named(capsys, tmp_path, task, array, said):
+    good = {"depth": np.ones(SIZE, np.float32), "normals": np.eye(3, dtype=np.float32)[np.zeros(SIZE, int)]}
+    npy(tmp_path / "gt" / "a.npy", good.get(task, np.ones(SIZE, np.uint8)))
+    npy(tmp_path / "out" / "a.npy", array)
+    options = ("--task", task, "--dataset", "plain", "--pred", tmp_path / "out", "--gt", tmp_path / "gt")
+    with pytest.raises(FmtlbenchError, match="1 file to put right"):
+        run(*options, *(("--classes", 3) if task == "semseg" else ()))
+    assert said in capsys.readouterr().err
+
+
+def test_labels_of_which_nothing_is_known_and_constants(capsys, tmp_path):
+    npy(tmp_path / "gt" / "a.npy", np.full(SIZE, 255, np.uint8))
+    npy(tmp_path / "out" / "a.npy", np.full(SIZE, 0.5))
+    options = ("--task", "sal", "--dataset", "plain", "--pred", tmp_path / "out", "--gt", tmp_path / "gt")
+    with pytest.raises(FmtlbenchError, match="every pixel of every label is unlabelled"):
+        run(*options)
+    npy(tmp_path / "gt" / "a.npy", np.ones(SIZE, np.uint8))
+    capsys.readouterr()
+    assert run(*options, "--json") == 0
+    captured = capsys.readouterr()
+    assert "note: all predictions are one and the same constant" in captured.err
+    assert json.loads(captured.out)["notes"] == ["all predictions are one and the same constant"]
+
+
+def test_files_that_are_no_files_and_lists_that_are_no_lists(nyud, capsys, tmp_path):
+    import os
+
+    root, pred = nyud
+    options = ("--task", "depth", "--dataset", "nyud", "--pred", pred, "--gt", root)
+    (pred / "depth" / "0012.npy").unlink()
+    os.mkfifo(pred / "depth" / "0012.npy")
+    with pytest.raises(FmtlbenchError, match="1 file to put right"):
+        run(*options)
+    assert "0012.npy: cannot be read as .npy: not a regular file" in capsys.readouterr().err
+    for content, said in ((b"\xff\xfe", "not a UTF-8 text file"), (b"\n", "lists no image"), (b"../up\n", "'../up'")):
+        (tmp_path / "ids").write_bytes(content)
+        with pytest.raises(FmtlbenchError, match=said):
+            run(*options, "--ids", tmp_path / "ids")
+
+
+def test_of_many_wrong_files_the_first_are_named(capsys, tmp_path):
+    for i in range(30):
+        npy(tmp_path / "gt" / f"{i}.npy", np.ones(SIZE, np.float32))
+    (tmp_path / "out").mkdir()
+    with pytest.raises(FmtlbenchError, match="30 files to put right, listed above"):
+        run("--task", "depth", "--dataset", "plain", "--pred", tmp_path / "out", "--gt", tmp_path / "gt")
+    assert len(capsys.readouterr().err.splitlines()) == 12

@@ -80,7 +80,8 @@ def test_depth_is_exact_and_its_picture_has_a_fixed_scale(tmp_path):
 def fill(folder, text):
     with replace_predictions(folder) as partial:
         (partial / ABOUT).write_text("{}")
-        (partial / text).write_text(text)
+        (partial / text / "depth").mkdir(parents=True)
+        (partial / text / "depth" / "0.png").write_text(text)
 
 
 def names(folder):
@@ -115,3 +116,12 @@ def test_other_peoples_folders_are_left_alone(tmp_path):
         with pytest.raises(UsageError, match=said):
             fill(tmp_path / name, "x")
     assert names(tmp_path / "mine") == ["thesis.tex"] and names(tmp_path) == ["file", "mine", "p"]
+
+
+def test_files_of_others_among_predictions_stay(tmp_path):
+    folder = tmp_path / "p"
+    fill(folder, "one")
+    (folder / "thesis.tex").write_text("mine")
+    with pytest.raises(UsageError, match=r"would remove thesis\.tex"):
+        fill(folder, "two")
+    assert (folder / "thesis.tex").read_text() == "mine"

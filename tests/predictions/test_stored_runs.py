@@ -49,12 +49,13 @@ def result(tmp_path_factory):
     folder = tmp_path_factory.mktemp("all")
     (folder / "all.yml").write_text(ALL_TASKS)
     settings = {**TINY, "train.lr": 5e-3, "evaluation.batch_size": 3}
-    return fmtlbench.run("fedavg", folder / "all.yml", rounds=2, out=folder / "runs", device="cpu", **settings)
+    given = {"rounds": 2, "out": folder / "runs", "device": "cpu", "keep": "last"}
+    return fmtlbench.run("fedavg", folder / "all.yml", **given, **settings)
 
 
 def test_a_run_scored_before_the_servers_step_says_that_its_predictions_are_not_those_models(tmp_path, scenario_file):
     given = {"rounds": 1, "out": tmp_path / "runs", "device": "cpu", **TINY, "evaluation.when": "before_aggregation"}
-    run, notes = fmtlbench.run("fedavg", scenario_file, **given), Notes()
+    run, notes = fmtlbench.run("fedavg", scenario_file, keep="last", **given), Notes()
     StoredRun(run.folder).open(None, CPU, notes)
     assert any("was scored before the server's step" in said for said in notes.said)
 
@@ -108,10 +109,11 @@ def test_evaluate_reads_the_runs_scores_out_of_its_predictions(result, tmp_path,
     assert (about["round"], about["split"], about["complete"]) == (2, split, True)
 
 
+@pytest.mark.parametrize("keep", ["last", "exact"])
 @pytest.mark.parametrize("algo", ["ditto", "fedbabu", "fedamp"])
-def test_a_second_track_and_fine_tuning_are_respected(tiny_run, algo):
+def test_a_second_track_and_fine_tuning_are_respected(tiny_run, algo, keep):
     """The methods whose scored model is not the one that travels."""
-    result = tiny_run(algo, rounds=2)
+    result = tiny_run(algo, rounds=2, keep=keep)
     run = opened(result.folder)
     party = run.parties[1]
     assert party.tasks == ("depth", "edge")
@@ -150,14 +152,14 @@ def test_files_are_written_once_and_the_run_is_untouched(copy):
     predict_run(copy, None, CPU, Listener())  # complete already
     assert {path: path.stat().st_mtime_ns for path in copy.rglob("*")} == stamps
     (copy / "predictions" / ABOUT).write_text(json.dumps({"complete": False}))
-    (copy / "predictions" / "stale").write_text("")
+    (next((copy / "predictions").glob("*/sal")) / "stale.png").write_text("")
     predict_run(copy, None, CPU, Listener())
     assert {n: d for n, d in contents(copy).items()} == after
 
 
 def test_an_unfinished_run_is_asked_after_its_last_checkpoint_and_says_so(copy):
     (copy / "summary.json").unlink()
-    shutil.rmtree(copy / "checkpoint" / "round-00002")
+    (copy / "checkpoint" / "round-00002").rename(copy / "checkpoint" / "round-00001")  # as if it were the first round's
     notes = Notes()
     run = opened(copy, notes)
     assert run.done == 1 and any("after round 1 of 2" in said for said in notes.said)
@@ -200,7 +202,7 @@ def test_what_cannot_be_asked_says_why(copy, result, tmp_path):
     (copy / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(FmtlbenchError, match="nyud/test has changed"):
         opened(copy)
-    shutil.rmtree(copy / "checkpoint" / "round-00002")
+    (copy / "checkpoint" / "round-00002").rename(copy / "checkpoint" / "round-00001")
     with pytest.raises(FmtlbenchError, match="the last round, 2, is not there"):
         StoredRun(copy)
     shutil.rmtree(copy / "checkpoint")
@@ -318,14 +320,17 @@ def test_panel_rows_pair_truth_and_predictions(result, tiny_run, copy):
     runs = [opened(result.folder), opened(copy)]
     check_comparable(runs)
     rows = panel_rows(runs, images=[2, 0], tasks=["normals", "depth"])
-    assert [(r.client, r.task, r.image) for r in rows] == [
-        ("pascal-multi", "normals", "00002"), ("pascal-multi", "normals", "00000"),
-        ("nyud-multi", "depth", "00002"), ("nyud-multi", "depth", "00000"),
-    ]  # fmt: skip
+    assert [(r.client, [of.task for of in r.tasks], r.image) for r in rows] == [
+        ("pascal-multi", ["normals"], "00002"),
+        ("pascal-multi", ["normals"], "00000"),
+        ("nyud-multi", ["depth"], "00002"),
+        ("nyud-multi", ["depth"], "00000"),
+    ]
     for row in rows:
-        shapes = {value.shape for value in (row.truth[row.task], *row.predictions)}
-        assert len(row.predictions) == 2 and len(shapes) == 1
-        assert row.truth["image"].shape[:2] == row.truth[row.task].shape[:2]
+        [of] = row.tasks
+        shapes = {value.shape for value in (of.truth, *of.predictions)}
+        assert len(of.predictions) == 2 and len(shapes) == 1
+        assert row.picture.shape[:2] == of.truth.shape[:2]
     with pytest.raises(UsageError, match="another scenario than"):
         check_comparable([runs[0], StoredRun(tiny_run(rounds=1).folder)])
 
@@ -333,6 +338,6 @@ def test_panel_rows_pair_truth_and_predictions(result, tiny_run, copy):
 def test_runs_that_judge_on_other_images_have_no_common_panel(tiny_run):
     runs = [opened(tiny_run("local", rounds=1, seed=seed).folder) for seed in (0, 1)]
     check_comparable(runs)
-    assert len(panel_rows(runs, "global", limit=1)) == 3
+    assert [len(row.tasks) for row in panel_rows(runs, "global", limit=1)] == [1, 2]
     with pytest.raises(UsageError, match="on other personal images than"):
         panel_rows(runs, "personal", limit=1)

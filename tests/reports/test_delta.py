@@ -49,7 +49,7 @@ def test_every_report_averages_the_same(uneven, over, expected):
     collection, delta = collect([uneven]), Delta(over=over)
     (board,) = leaderboards(collection, delta=delta)
     (cost,) = cost_tables(collection, delta=delta)
-    curves, _, _ = rounds_curves(collection.runs, delta=delta)
+    curves = rounds_curves(collection.runs, delta=delta).rows
     points = pareto_points(collection.runs, delta=delta)
     last = curves[(curves["label"] == "FedAvg") & (curves["round"] == 6)]["y"]
     found = [
@@ -124,7 +124,7 @@ def test_a_reference_is_the_same_run_for_all_settings(networks):
     assert any("against Local of duo (architecture md)" in note for note in tc.notes)
     _, cost = cost_tables(collection, delta=delta)
     assert delta_of(cost, "FedAvg").value == pytest.approx(-8.0)
-    curves, _, _ = rounds_curves([run for run in collection.runs if run.setting[0] == "b"], delta=delta)
+    curves = rounds_curves([run for run in collection.runs if run.setting[0] == "b"], delta=delta).rows
     assert curves[curves["round"] == 6]["y"].max() == pytest.approx(-8.0)
 
 

@@ -28,6 +28,7 @@ def runs(tmp_path_factory):
     "kind, below, options",
     [
         ("rounds", ".", ["--scenario", "trio"]),
+        ("rounds", ".", ["--task", "all"]),
         ("clients", "scale", []),
         ("hyperweights", "trio", ["--round", "2"]),
         ("grouping", "trio", ["--client", "nyud-multi"]),
@@ -50,7 +51,7 @@ def test_every_kind_writes_pdf_and_png(runs, tmp_path, capsys, kind, below, opti
     "argv, code, words",
     [
         (["round", "."], 2, "no kind of figure 'round'; did you mean 'rounds'"),
-        (["rounds", "."], 2, "choose one with --scenario: scale, trio"),
+        (["distribution", "."], 2, "choose one with --scenario: scale, trio"),
         (["rounds", "trio/fedavg"], 1, "Δm needs the local run"),
         (["rounds", "trio", "--x", "days"], 2, "no x axis 'days'"),
         (["cd", "trio/fedavg"], 1, "no two methods have a common block"),

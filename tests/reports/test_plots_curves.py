@@ -45,20 +45,26 @@ def scores(run, split="global"):
 # -- rounds ----------------------------------------------------------------------------------------------------------
 
 
-def test_rounds_draws_a_line_and_a_band_per_method(runs):
+def test_rounds_draws_a_line_named_at_its_end_and_a_whisker_per_method(runs):
     figure, notes = draw("rounds", runs)
     (axes,) = figure.axes
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("communication round", "Δm (%) ↑")
     assert list(lines(axes)) == ["Local", "FedAvg", "FedHCA²"]
     assert all(line.get_xdata().tolist() == [2, 4, 6] for line in lines(axes).values())
-    assert len(axes.collections) == 3
-    assert notes[0].startswith("Δm: mean relative change over columns") and "means over 2 seeds; band" in notes[1]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["Local", "FedAvg", "FedHCA²"]
+    assert notes[0].startswith("Δm: mean relative change over columns") and "means over 2 seeds; whiskers" in notes[1]
+    assert [text.get_text() for text in axes.texts] == ["Local", "FedAvg", "FedHCA²"] and not figure.legends
+    assert len(axes.containers) == 3 and all(line.get_linewidth() < 1 for line in lines(axes).values())
+    for box, name in zip(axes.containers, lines(axes)):
+        curves = rounds_curves(runs.runs).rows
+        last = curves[(curves["label"] == name) & (curves["round"] == 6)]["y"]
+        [low, high] = box[2][0].get_segments()[0][:, 1]
+        assert (high - low) / 2 == pytest.approx(last.std(ddof=1)) and (low + high) / 2 == pytest.approx(last.mean())
+        assert axes.get_ylim()[0] <= low <= high <= axes.get_ylim()[1]
     assert figure.get_figwidth() == 3.3 and not axes.get_title()
 
 
 def test_delta_is_against_the_final_local_run_of_the_seed(runs):
-    curves, _, _ = rounds_curves(runs.runs)
+    curves = rounds_curves(runs.runs).rows
     last = curves[curves["round"] == 6]
     assert last[last["label"] == "Local"]["y"].tolist() == pytest.approx([0, 0])
     assert (curves[(curves["label"] == "Local") & (curves["round"] == 2)]["y"] < -1).all()
@@ -74,20 +80,21 @@ def test_delta_is_against_the_final_local_run_of_the_seed(runs):
 
 
 def test_the_line_is_the_mean_over_seeds(runs):
-    curves, xlabel, ylabel = rounds_curves(runs.runs)
-    line = lines(rounds_figure(curves, xlabel, ylabel).axes[0])["FedAvg"]
-    own = curves[curves["label"] == "FedAvg"]
+    curves = rounds_curves(runs.runs)
+    line = lines(rounds_figure([curves]).axes[0])["FedAvg"]
+    own = curves.rows[curves.rows["label"] == "FedAvg"]
     assert line.get_ydata()[-1] == pytest.approx(own[own["round"] == 6]["y"].mean())
 
 
 @pytest.mark.parametrize(
     "x, label, last",
-    [("bytes", "communication (GB)", 0.6), ("kwh", "energy (kWh)", 0.012), ("hours", "time (hours)", 6 * 53 / 3600)],
+    [("bytes", "communication (MB)", 600), ("kwh", "energy (Wh)", 12), ("hours", "time (min)", 6 * 53 / 60)],
 )
 def test_other_horizontal_axes_add_up(runs, x, label, last):
     figure, _ = draw("rounds", runs, x=x)
     assert figure.axes[0].get_xlabel() == label
     assert lines(figure.axes[0])["FedAvg"].get_xdata()[-1] == pytest.approx(last)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["Local", "FedAvg", "FedHCA²"]
 
 
 def test_a_metric_instead_of_delta(runs):
@@ -106,7 +113,7 @@ def test_a_metric_instead_of_delta(runs):
     [
         ({"x": "kw"}, "did you mean 'kwh'"),
         ({"task": "sal"}, r"no score of task 'sal'; there are pascal-semseg/semseg, nyud-multi/semseg"),
-        ({"client": "nyud-multi"}, "several metrics; name one with --task: semseg, depth"),
+        ({"client": "nyud-multi"}, "several metrics; name one with --task, or all: semseg, depth"),
         ({"split": "personal"}, "no scores of split 'personal'|lacks"),
         ({"scenario": "dua"}, "did you mean 'duo'"),
     ],
@@ -130,7 +137,7 @@ def test_energy_that_was_not_measured_is_named(tmp_path):
     collection = collect([tmp_path])
     with pytest.raises(PlotError, match=r"duo/local/.* no energy of every round"):
         draw("rounds", collection, x="kwh")
-    with pytest.raises(PlotError, match=r"no kwh in 1 of 1 runs: duo/local"):
+    with pytest.raises(PlotError, match=r"duo/local/.*: no kwh in its files"):
         draw("pareto", collection, cost="kwh")
 
 
@@ -141,20 +148,49 @@ def test_seeds_evaluated_in_different_rounds_have_no_mean(tmp_path):
         draw("rounds", collect([tmp_path]))
 
 
-def test_several_scenarios_need_a_choice(tmp_path):
-    for name in ("one", "two"):
-        write_rounds(tmp_path, "local", scenario=name)
-    with pytest.raises(UsageError, match="choose one with --scenario: one, two"):
-        draw("rounds", collect([tmp_path]))
-    assert len(lines(draw("rounds", collect([tmp_path]), scenario="two")[0].axes[0])) == 1
+def test_every_scenario_has_a_panel(tmp_path):
+    for scenario in ("one", "two"):
+        for name in ("local", "fedavg"):
+            write_rounds(tmp_path, name, scenario=scenario)
+    for kind in ("rounds", "pareto"):
+        figure, _ = draw(kind, collect([tmp_path]))
+        assert [axes.get_title() for axes in figure.axes] == ["one", "two"]
+        assert figure.get_figwidth() == pytest.approx(6.6)
+        figure, _ = draw(kind, collect([tmp_path]), scenario="two")
+        assert [axes.get_title() for axes in figure.axes] == [""]
 
 
-def test_other_settings_are_left_out_and_told(runs, tmp_path):
+def test_every_setting_has_a_panel_that_says_how_it_differs(tmp_path):
+    for setting, rate in (("a", 0.1), ("b", 0.2)):
+        for name in ("local", "fedavg"):
+            write_rounds(tmp_path, name, setting=setting * 64, setting_text={"train.lr": rate})
+    figure, _ = draw("rounds", collect([tmp_path]))
+    assert [axes.get_title() for axes in figure.axes] == ["duo (train.lr 0.1)", "duo (train.lr 0.2)"]
+
+
+def test_every_task_has_a_panel_when_asked(runs):
+    figure, _ = draw("rounds", runs, task="all")
+    assert [axes.get_ylabel() for axes in figure.axes] == ["SemSeg mIoU ↑", "Depth RMSE ↓"]
+    one, _ = draw("rounds", runs, task="all", client="pascal-semseg")
+    assert [axes.get_ylabel() for axes in one.axes] == ["SemSeg mIoU ↑"]
+
+
+def test_settings_that_cannot_be_drawn_are_told(tmp_path):
     for name in ("local", "fedavg"):
         write_rounds(tmp_path, name)
     write_rounds(tmp_path, "ditto", setting="f" * 64)
     figure, notes = draw("rounds", collect([tmp_path]))
-    assert list(lines(figure.axes[0])) == ["Local", "FedAvg"] and "2 settings" in notes[0]
+    assert list(lines(figure.axes[0])) == ["Local", "FedAvg"] and len(figure.axes) == 1
+    assert any(" is not drawn: Δm needs the local run" in note for note in notes)
+
+
+def test_a_run_without_scores_by_round_has_no_line_but_is_still_the_reference(tmp_path):
+    folder = write_rounds(tmp_path, "local")
+    write_rounds(tmp_path, "fedavg")
+    (folder / "metrics.jsonl").unlink()
+    figure, notes = draw("rounds", collect([tmp_path]))
+    assert list(lines(figure.axes[0])) == ["FedAvg"]
+    assert any(note.startswith("left out: duo/local/") for note in notes)
 
 
 # -- clients ---------------------------------------------------------------------------------------------------------
@@ -241,7 +277,7 @@ def test_front_by_hand():
 def test_pareto_marks_the_front(runs):
     figure, _ = draw("pareto", runs)
     (axes,) = figure.axes
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("time (s) ↓", "Δm (%) ↑")
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("time (min) ↓", "Δm (%) ↑")
     assert [box.get_label() for box in axes.containers] == ["Local", "FedAvg", "FedHCA²"]
     points = pareto_points(runs.runs).groupby("label", sort=False)[["cost", "delta_m"]].mean()
     assert points.loc["Local"].tolist() == pytest.approx([300, 0])
@@ -251,7 +287,7 @@ def test_pareto_marks_the_front(runs):
     assert figure.legends[0].get_texts()[-1].get_text() == "Pareto front"
 
 
-@pytest.mark.parametrize("cost, label, local", [("kwh", "energy (kWh) ↓", 0.006), ("bytes", "communication (GB) ↓", 0)])
+@pytest.mark.parametrize("cost, label, local", [("kwh", "energy (Wh) ↓", 0.006), ("bytes", "communication (GB) ↓", 0)])
 def test_pareto_by_other_costs(runs, cost, label, local):
     assert draw("pareto", runs, cost=cost)[0].axes[0].get_xlabel() == label
     points = pareto_points(runs.runs, cost)

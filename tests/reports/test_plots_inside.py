@@ -62,7 +62,7 @@ def test_hyperweights_shows_alpha_as_lines_and_beta_as_a_map(runs):
     assert len(axes.lines) == 18 == len(top.legends[0].get_texts())
     assert axes.lines[1].get_ydata().tolist() == pytest.approx([0.1 + 0.001 * r for r in range(1, 5)])
     heat, bar = below.axes
-    assert heat.images[0].get_array().shape == (18, 6) and bar.get_ylabel() == "decoder weight β"
+    assert heat.collections[0].get_array().shape == (18, 6) and bar.get_ylabel() == "decoder weight β"
     assert [t.get_text() for t in heat.get_yticklabels()] == list(EIGHTEEN)  # one decoder each: the client says it
 
 
@@ -110,9 +110,9 @@ def test_a_figure_takes_any_method_that_tells_what_it_draws(tmp_path):
 def test_grouping_draws_frequencies_and_votes(runs):
     figure, _ = draw("grouping", runs, client="nyud-depth-1")
     heat, votes, *_ = figure.axes
-    assert heat.images[0].get_array().shape == (18, 18) and votes.images[0].get_array().shape == (8, 18)
+    assert heat.collections[0].get_array().shape == (18, 18) and votes.collections[0].get_array().shape == (8, 18)
     assert votes.get_title() == "layers of nyud-depth-1" and votes.get_xlabel() == "client"
-    assert np.diag(heat.images[0].get_array()).tolist() == [100] * 18
+    assert np.diag(heat.collections[0].get_array()).tolist() == [100] * 18
 
 
 def test_frequencies_by_hand(tmp_path):

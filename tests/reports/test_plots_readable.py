@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import matplotlib as mpl
 import pytest
 from made_rounds import EIGHTEEN, NINE, write_rounds
@@ -10,7 +12,7 @@ from matplotlib.text import Text
 
 from fmtlbench.reports.collect import collect
 from fmtlbench.reports.plots import Options, make_figure
-from fmtlbench.reports.plots.style import RC, WIDTH
+from fmtlbench.reports.plots.style import RC, WIDTH, move_apart
 
 LONG = "a method with a long name (first=0.001, second=true)"
 
@@ -56,6 +58,50 @@ def test_every_word_is_on_the_page(root, kind, folders):
     figure = make_figure(kind, collect([root / folder for folder in folders]), Options(), [])
     assert not list(outside(figure))
     assert figure.get_figwidth() == pytest.approx(WIDTH) or "long" in folders
+
+
+def overlaps(texts):
+    boxes = [(text.get_text(), Text.get_window_extent(text)) for text in texts]
+    return [(a, b) for i, (a, one) in enumerate(boxes) for b, other in boxes[i + 1 :] if one.overlaps(other)]
+
+
+def test_labels_at_line_ends_do_not_overlap(root):
+    figure = make_figure("rounds", collect([root / "nine", root / "long"]), Options(), [])
+    with mpl.rc_context(RC):
+        figure.draw_without_rendering()
+    [axes] = figure.axes
+    assert len(axes.texts) == 10 and not overlaps(axes.texts)
+    right = axes.get_window_extent().x1
+    assert all(Text.get_window_extent(text).x0 > right for text in axes.texts)  # beside the lines, not on them
+    axes.texts[0].set_position(axes.texts[1].get_position())
+    assert overlaps(axes.texts)
+
+
+@pytest.mark.parametrize("wanted", [[0.5, 0.5, 0.5], [0.0, 0.0, 1.0], [0.9, 0.1, 0.95], [1.4, -2.0, 0.5]])
+def test_labels_move_apart_as_little_as_needed(wanted):
+    placed = move_apart(wanted, [0.2, 0.1, 0.1])
+    order = sorted(range(3), key=lambda i: (wanted[i], i))
+    size = [0.2, 0.1, 0.1]
+    for a, b in pairwise(order):
+        assert placed[b] - placed[a] >= (size[a] + size[b]) / 2 - 1e-9
+    assert all(s / 2 - 1e-9 <= at <= 1 - s / 2 + 1e-9 for at, s in zip(placed, size))
+    assert move_apart([0.2, 0.5, 0.8], [0.1] * 3) == pytest.approx([0.2, 0.5, 0.8])
+
+
+@pytest.mark.parametrize("kind", ["rounds", "pareto", "hyperweights", "grouping"])
+def test_no_axis_or_colour_bar_counts_from_an_offset(root, kind):
+    figure = make_figure(kind, collect([root / "nine"]), Options(), [])
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_view_interval(1000.00001, 1000.00002, ignore=True)  # numbers that matplotlib would shorten
+    with mpl.rc_context(RC):
+        figure.draw_without_rendering()
+    assert figure.axes and not [
+        axis.get_offset_text().get_text()
+        for a in figure.axes
+        for axis in (a.xaxis, a.yaxis)
+        if axis.get_offset_text().get_text()
+    ]
 
 
 def test_a_word_off_the_page_would_be_seen(root):

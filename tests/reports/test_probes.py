@@ -200,7 +200,8 @@ def probe(file, tmp_path, capsys, monkeypatch):
             score = scores[run.label][run.config.seed]
             made = finished([score] * 4, FOUND if run.label == "matfl" else None)
             run.store.folder.mkdir(parents=True)
-            (run.store.folder / "summary.json").write_text(json.dumps(made.summary))
+            made_by = {"sha256": run.store.code.sha256, "parts": run.store.code.parts}
+            (run.store.folder / "summary.json").write_text(json.dumps({**made.summary, "code": made_by}))
             (run.store.folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in made.rows))
         before()
         words = [

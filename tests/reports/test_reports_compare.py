@@ -144,8 +144,18 @@ def test_only_rows_of_the_own_network_are_shown_and_nano_stands_for_its_family(t
     assert {row.labels[0] for row in table.rows} == {"FedAvg MD"}
     assert "backbone resnet_nano (paper: resnet18)" in table.title and "architecture" not in table.title
     assert "not measured" in cells(table, "FedAvg MD", "measured")["global_edge_loss_x100"].note
-    with pytest.raises(UsageError, match=r"no row of these runs' network: backbone swin_nano \(paper: resnet18\)"):
-        compare(collect([tmp_path / "1"]), "fmtlbench_table6_niid4_ubsdmt", Installed())
+    (other,) = compare(collect([tmp_path / "1"]), "fmtlbench_table6_niid4_ubsdmt", Installed())
+    assert {row.labels[0] for row in other.rows} == {"FedAvg TC"}, (
+        "there is one backbone, so it is clear which is meant"
+    )
+    assert "backbone swin_nano (paper: resnet18)" in other.title
+
+
+def test_of_several_backbones_none_is_chosen_for_one_of_another_family(tmp_path):
+    text = {"architecture": "fedhca2", "backbone": "resnet_nano"}
+    write_run(tmp_path, algorithm="fedhca2", clients=ST_MT_1, scenario="st_mt_1", setting_text=text)
+    with pytest.raises(UsageError, match=r"no row of these runs' network: backbone resnet_nano \(paper: swin_tiny or"):
+        compare(collect([tmp_path]), "fedhca2_supp_table3_backbones", Installed())
 
 
 def test_a_named_reference_gives_the_delta_that_the_paper_takes_against_another_scenario(tmp_path):

@@ -130,6 +130,8 @@ def test_pdflatex_takes_it(tables, tmp_path, standalone):
 def test_a_narrow_terminal_gets_pieces_that_fit(tables):
     text = render(tables, "table", width=60)
     assert text.count("Method") > len(tables)
+    first = next(line for line in text.splitlines() if line.startswith("Method"))
+    assert first.split()[1:3] == ["Δm", "%"]  # not behind the cut
     short = Table("t", "T", "c", ("M",), tuple(Column(str(i), f"column {i}") for i in range(8)),
                   (Row(("x",), tuple(Cell(float(i)) for i in range(8))),))  # fmt: skip
     assert max(map(len, render([short], "table", width=40).splitlines())) <= 40
@@ -142,4 +144,37 @@ def test_a_styled_terminal_underlines_instead_of_stars(tables):
 
 
 def test_every_format_has_a_name():
-    assert FORMATS == ("table", "csv", "md", "latex")
+    from fmtlbench.cli._report import STYLES
+
+    assert FORMATS == STYLES
+
+
+def test_json_holds_every_number_and_all_that_the_table_says(tables):
+    import json
+
+    found = json.loads(render(tables, "json"))["tables"]
+    assert [t["name"] for t in found] == [t.name for t in tables]
+    for told, table in zip(found, tables):
+        assert (told["title"], told["caption"], told["notes"]) == (table.title, table.caption, list(table.notes))
+        keys = [column["key"] for column in told["columns"]]
+        for row, wanted in zip(told["rows"], table.rows):
+            assert tuple(row["labels"].values()) == wanted.labels
+            assert [row["cells"][key]["value"] for key in keys] == [cell.value for cell in wanted.cells]
+            assert [row["cells"][key].get("std") for key in keys] == [cell.std for cell in wanted.cells]
+            assert [row["cells"][key].get("word", "") for key in keys] == [cell.word for cell in wanted.cells]
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
+def test_a_spreadsheet_calculates_no_text(start):
+    from fmtlbench.reports.formats.csv_format import quote_formula
+
+    assert quote_formula(f"{start}1+cmd|' /C calc'!A0") == f"'{start}1+cmd|' /C calc'!A0"
+    assert quote_formula("-1.5e-3") == "-1.5e-3"
+    assert quote_formula("plain - text") == "plain - text"
+    assert quote_formula(-2) == -2
+
+
+def test_labels_in_a_spreadsheet_s_csv_are_quoted_and_numbers_are_not():
+    table = Table("t", "t", "", ("Method",), (Column("x", "x"),), (Row(("=A1+1",), (Cell(-3.25),)),))
+    assert render([table], "csv").splitlines()[1] == "t,=A1+1,-3.25"
+    assert render([table], "csv", spreadsheet=True).splitlines()[1] == "t,'=A1+1,-3.25"

@@ -60,11 +60,11 @@ def sorted_by(page: Browser) -> list:
 
 def test_a_click_sorts_best_first_then_worst_then_as_before(page):
     assert page.value(ROWS) == METHODS and sorted_by(page) == []
-    page.click(f"{head(2)} button")
-    assert sorted_by(page) == [[2, "descending"]] and page.value(ROWS)[0] == "FedHCA²"
-    page.click(f"{head(2)} button")
-    assert sorted_by(page) == [[2, "ascending"]] and page.value(ROWS)[-1] == "FedHCA²"
-    page.click(f"{head(2)} button")
+    page.click(f"{head(3)} button")
+    assert sorted_by(page) == [[3, "descending"]] and page.value(ROWS)[0] == "FedHCA²"
+    page.click(f"{head(3)} button")
+    assert sorted_by(page) == [[3, "ascending"]] and page.value(ROWS)[-1] == "FedHCA²"
+    page.click(f"{head(3)} button")
     assert sorted_by(page) == [] and page.value(ROWS) == METHODS
 
 
@@ -112,8 +112,8 @@ def test_a_group_of_columns_can_be_hidden(page):
     before = page.value(shown)
     page.click("input[type=checkbox]")
     assert page.value(shown) == before - 5
-    page.click(f"{head(7)} button")  # columns keep their numbers
-    assert sorted_by(page) == [[7, "descending"]]
+    page.click(f"{head(8)} button")  # columns keep their numbers
+    assert sorted_by(page) == [[8, "descending"]]
     page.click("input[type=checkbox]")
     assert page.value(shown) == before
 
@@ -132,12 +132,46 @@ def test_a_method_opens_its_run_and_enter_does_too(page):
     assert page.value("document.title").startswith("fmtlbench leaderboards")
 
 
-def test_figures_show(page):
-    page.value("document.querySelector('.figures img').scrollIntoView()")
-    loaded = page.value(
-        "(async () => { const i = document.querySelector('.figures img'); await i.decode(); return i.naturalWidth; })()"
+def test_heads_show_that_they_sort_before_any_click(page):
+    signs = """[...document.querySelectorAll('#t1 thead button .title')]
+        .map(t => getComputedStyle(t, '::after').content.replaceAll('"', '').trim())"""
+    assert len(page.value(signs)) > 10 and set(page.value(signs)) == {"↕"}
+    page.click(f"{head(3)} button")
+    assert page.value(signs).count("▼") == 1 and page.value(signs)[2] == "▼"
+
+
+def test_figures_are_drawings_that_follow_the_colour_scheme(page, site):
+    look = """(() => { const svg = document.querySelector('.figures svg.plot');
+        const of = (e, what) => getComputedStyle(e)[what];
+        const line = svg.querySelector('[stroke="var(--method-1)"]');
+        return [svg.getBoundingClientRect().width, of(svg.querySelector('text'), 'fill'), of(line, 'stroke'),
+                document.querySelectorAll('img').length]; })()"""
+    wide, text, line, pictures = page.value(look)
+    assert wide > 300 and pictures == 0
+    assert (text, line) == ("rgb(27, 35, 48)", "rgb(0, 114, 178)")
+    page.colours("dark")
+    _, text, line, _ = page.value(look)
+    assert (text, line) == ("rgb(231, 235, 240)", "rgb(90, 174, 230)")
+
+
+def test_a_phone_shows_delta_beside_the_method_also_when_scrolled(page):
+    page.size(390, 844, mobile=True)
+    edges = """(() => { const row = document.querySelector('#t1 tbody tr:nth-child(2)');
+        const box = (e) => { const r = e.getBoundingClientRect(); return [r.left, r.right]; };
+        return [box(row.cells[0]), box(row.querySelector('.lead')), box(document.querySelector('.frame'))]; })()"""
+    assert page.value("document.querySelector('#t1 tbody .lead').dataset.value") == "0"
+    before = page.value(edges)
+    page.value("document.querySelector('.frame').scrollLeft = 250")
+    after = page.value(edges)
+    for method, delta, frame in (before, after):
+        assert frame[0] <= method[0] and delta[1] <= frame[1] <= 390  # both in view
+        assert abs(delta[0] - method[1]) < 1.5  # side by side, neither covers the other
+    covered = page.value(
+        "(() => { document.querySelector('#t1').scrollIntoView({block: 'center', behavior: 'instant'});"
+        "const s = document.querySelector('#t1 tbody tr:nth-child(2) .lead').getBoundingClientRect();"
+        "return document.elementFromPoint(s.left + s.width / 2, s.top + 8).closest('td').className; })()"
     )
-    assert loaded > 500
+    assert covered == "num lead"  # nothing that scrolls lies on it
 
 
 @pytest.mark.parametrize(

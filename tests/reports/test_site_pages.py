@@ -19,6 +19,8 @@ from fmtlbench.reports.site import write as write_file
 from fmtlbench.reports.site import write_site
 from fmtlbench.reports.site.data import plan_site, slug
 from fmtlbench.reports.site.markup import escape, tag
+from fmtlbench.reports.site.overview import WIDTH, draw_bar
+from fmtlbench.reports.table import Cell
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "site" / "main.html"
 NASTY = """<script>alert(1)</script> & "q" 'a' ]]> --> <img src=x onerror=alert(2)> \x00\x1b[31m中 """ + "long" * 30
@@ -150,12 +152,13 @@ def test_the_table_says_what_the_text_formats_say(runs, site):
     plan = plan_site(collect([runs]))
     assert len(plan.pages) == 3
     for page in plan.pages:
-        letters = page.table.footnotes()
+        table = page.table.with_first("delta_m")
+        letters = table.footnotes()
         shown = Parsed((site / f"{page.slug}.html").read_text(encoding="utf-8")).rows
-        for row in page.table.rows:
+        for row in table.rows:
             wanted = [
                 cell_text(cell, column, lambda text, mark: text) + letters.get(cell.note, "")
-                for column, cell in zip(page.table.columns, row.cells)
+                for column, cell in zip(table.columns, row.cells)
             ]
             mine = next(cells for cells in shown if cells[0] == clean(row.labels[0]))
             assert mine[1:-1] == wanted
@@ -184,10 +187,66 @@ def test_a_run_page_has_everything_the_run_left(tmp_path):
     for words in (
         "train:\n  lr: 0.006 # <b>&", "round 4: a client was <absent>", "Options of the method", "0.25", "2.9.0",
         "pascal/train", "pascal-train", "2026-01-01T00:00:00+00:00", "54 Wh", "7 min 24 s", "seconds.train",
-        "nyud-multi · Depth RMSE ↓", "Training losses", "nyud-multi · Depth: 1 in round 1, 0.1667 in round 6",
+        "Depth RMSE ↓", "Training losses", "nyud-multi: 1 in round 1, 0.1667 in round 6",
     ):  # fmt: skip
         assert words in page.text, words
     assert sum(name == "polyline" for name, _ in page.elements) == 3 * 2 + 1
+
+
+def test_the_index_has_a_matrix_of_bars_around_zero(site):
+    page = Parsed((site / "index.html").read_text(encoding="utf-8"))
+    columns, head = page.rows[0], page.rows[1]
+    assert columns == ["", "duo40 rounds", "duo80 rounds"]
+    assert [text.split(" %")[0] for text in head[1:]] == ["Δm"] * 3
+    rows = {cells[0]: cells[1:] for cells in page.rows[2:]}
+    assert rows["Local"] == ["0.00", "0.00", "0.00"]
+    assert rows["FedAvg"][0].startswith("+1.98 [")  # (5 + 350 / 51) / 2 / 3
+    assert rows["FedAvg"][2] == ""  # no run of that setting
+    assert rows[""] == ["leaderboard"] * 3
+    bars = [a for name, a in page.elements if name == "rect"]
+    assert {bar["class"] for bar in bars} == {"gain"}
+    assert max(float(bar["width"]) for bar in bars) > 0
+    assert "2 clients with 100 training images each; preset nano, synth data, 40 rounds; 4 methods" in page.text
+
+
+def test_bars_begin_at_zero_and_share_a_scale():
+    def drawn(value, interval=None):
+        elements = Parsed(draw_bar(Cell(value, interval=interval), (-10.0, 30.0))).elements
+        return next(a for name, a in elements if name == "rect"), [a["d"] for name, a in elements if name == "path"]
+
+    gain, [line, zero] = drawn(15.0, (10.0, 20.0))
+    assert (gain["class"], float(gain["x"]), float(gain["width"])) == ("gain", WIDTH / 4, WIDTH * 15 / 40)
+    assert line.startswith(f"M{WIDTH * 20 / 40} ") and line.endswith(f"H{WIDTH * 30 / 40}")
+    assert zero.startswith(f"M{WIDTH / 4} ")
+    loss, [zero] = drawn(-10.0)
+    assert (loss["class"], float(loss["x"]), float(loss["width"])) == ("loss", 0.0, WIDTH / 4)
+
+
+def test_abbreviations_are_explained_in_hints_and_in_a_list(site):
+    page = Parsed((site / "duo-nano-synth-global-5e771000.html").read_text(encoding="utf-8"))
+    hints = page.attributes("title")
+    for words in ("mean intersection over union", "root mean squared depth error", "mean relative change"):
+        assert any(words in hint for hint in hints) and words in page.text
+    assert "semantic segmentation" in page.text and "single task" in page.text
+
+
+def test_a_run_page_has_no_dashes_and_shows_stored_examples(tmp_path):
+    folder = write_rounds(tmp_path / "runs", "fedavg", energy=False)
+    second = write_rounds(tmp_path / "runs", "local")
+    examples = folder / "predictions" / "examples" / "nyud-multi" / "00007"
+    examples.mkdir(parents=True)
+    for name in ("input", "depth-truth", "depth-prediction", "semseg-truth"):
+        (examples / f"{name}.png").write_bytes(name.encode())
+    site = write_site(collect([tmp_path / "runs"]), tmp_path / "site", figures=False).parent
+    pages = {path.name: Parsed(path.read_text(encoding="utf-8")) for path in (site / "runs").iterdir()}
+    mine = next(page for name, page in pages.items() if "fedavg" in name)
+    other = next(page for name, page in pages.items() if "local" in name)
+    assert not [cells for cells in mine.rows if "–" in cells]
+    shown = [a for name, a in mine.elements if name == "img"]
+    assert [Path(a["src"]).name for a in shown] == ["input.png", "depth-truth.png", "depth-prediction.png"]
+    assert (site / "runs" / shown[0]["src"]).resolve().read_bytes() == b"input"
+    assert all("image 00007" in a["alt"] for a in shown)
+    assert not [name for name, _ in other.elements if name == "img"] and second.exists()
 
 
 def test_runs_with_lost_or_broken_files_still_have_pages(tmp_path):
@@ -255,7 +314,17 @@ def test_same_runs_same_bytes_with_figures(tmp_path, monkeypatch):
         write_site(collect([tmp_path / "runs"]), tmp_path / name)
     first = tree(tmp_path / "a")
     assert first == tree(tmp_path / "b")
-    assert sum(name.endswith(".png") for name in first) == sum(name.endswith(".pdf") for name in first) == 2
+    assert sum(name.endswith(".pdf") for name in first) == 2 and not any(name.endswith(".png") for name in first)
+    [path] = (tmp_path / "a").glob("duo*.html")
+    page = Parsed(path.read_text(encoding="utf-8"))
+    assert page.attributes("class").count("plot") == 2 and not page.attributes("style")
+    assert not [name for name, _ in page.elements if name in ("img", "image", "style")]
+    ids = page.attributes("id")
+    assert len(ids) == len(set(ids))
+    targets = [a[1:] for a in page.attributes("href") if a.startswith("#")]
+    assert len(targets) > 10 and set(targets) <= set(ids)  # markers are used from where they are defined
+    colours = {value for key in ("fill", "stroke") for value in page.attributes(key)}
+    assert {"currentColor", "var(--method-1)"} <= colours and not [value for value in colours if value.startswith("#")]
 
 
 def test_a_figure_that_cannot_be_drawn_is_a_line(tmp_path, monkeypatch):
@@ -282,7 +351,8 @@ def test_costs_have_a_table_where_there_are_any(tmp_path):
         else:
             for folder in folders:
                 (folder / "cost.json").unlink(missing_ok=True)
-    assert "kWh" in pages[0] and "10^6 bytes" in pages[0]
+    assert "10^6 bytes" in pages[0]
+    assert "Wh" in pages[0] and "0.00" not in pages[0].partition("Cost")[2].partition("until")[0]
     assert f"No cost table: {folders[0]}/cost.json cannot be read" in pages[1]
     assert "Cost" not in pages[2]
 

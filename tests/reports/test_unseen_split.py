@@ -57,7 +57,7 @@ def test_other_reports_take_the_splits_that_runs_have(runs, capsys):
     assert records(capsys, "cost", runs, "--split", "unseen").keys() == {"Local", "FedAvg", "FedPer"}
     assert main(["stats", str(runs), "--split", "unseen"]) == 0
     assert "unseen" in capsys.readouterr().out
-    curves, _, _ = rounds_curves(collect([runs]).runs, split="unseen")
+    curves = rounds_curves(collect([runs]).runs, split="unseen").rows
     assert set(curves["round"]) == {2}  # the last one
     for verb in ("leaderboard", "cost", "stats"):
         assert main([verb, str(runs), "--split", "personal"]) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import stat
 import threading
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 from made_runs import ST_MT_1, write_run
 
-from fmtlbench.cli import main
+from fmtlbench.cli import build_parser, main
 from fmtlbench.errors import FmtlbenchError, UsageError
 from fmtlbench.files import check_folder, check_output, replace_file, write_json, write_output, write_output_text
 
@@ -113,9 +114,11 @@ def test_a_device_and_a_fifo_are_written_to(tmp_path, full):
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     reader, found = read_in_background(fifo)
-    replace_file(fifo, lambda temporary: temporary.write_bytes(b"\0bytes"))
+    write_output(fifo, lambda temporary: temporary.write_bytes(b"\0bytes"))
     reader.join(10)
     assert found == [b"\0bytes"] and kind(fifo) == stat.S_IFIFO
+    with pytest.raises(OSError, match="not a regular file"):  # in the place of a file of ours, which nobody reads
+        replace_file(fifo, lambda temporary: temporary.write_bytes(b""))
     assert listed(tmp_path) == ["fifo", "full.png"]
 
 
@@ -178,11 +181,48 @@ FIGURES = [
     ["plot", "pvalues", "RUNS"], ["data", "show", "synth-nyud", "--count", "1", "--size", "32", "32"],
     ["show", "scenario", "st_mt_1"],
 ]  # fmt: skip
+IMPORT = ["import-config", "public.yml"]
+PUBLIC = """\
+seed: 0
+max_rounds: 100
+MT_Datasets:
+  - {dataname: nyud, task_dict: {semseg: 1, depth: 1}, client_num: 1, tr_batch: 4, local_epochs: 1, optimizer: adamw,
+     lr: 0.0001, weight_decay: 0.0001, warmup_epochs: 5}
+"""
+FOLDERS = [
+    ["stats", "RUNS"], ["leaderboard", "RUNS", "--format", "html"],
+    ["evaluate", "--task", "depth", "--dataset", "nyud", "--pred", "x", "--gt", "y"], ["predict", "RUN"],
+    ["export-weights", "RUN"], ["score-external", "x", "--name", "Mine", "--scenario", "st_mt_1"],
+    ["pretrain", "--backbone", "swin_nano"],
+]  # fmt: skip
+PROBE = ["probe", "--algos", "local"]
+OUT = [  # of these, --out is the folder that runs are kept in
+    ["run", "--algo", "local", "--scenario", "st_mt_1"], ["bench", "--algos", "local", "--scenarios", "st_mt_1"],
+    PROBE,
+]  # fmt: skip
 
 
-def call(command, runs, output, capsys):
-    code = main([str(runs) if word == "RUNS" else word for word in command] + ["-o", str(output)])
+def call(command, runs, output, capsys, flag="-o"):
+    places = {"RUNS": runs, "RUN": next(runs.glob("*/*/*"))}
+    code = main([str(places.get(word, word)) for word in command] + [flag, str(output)])
     return code, *capsys.readouterr()
+
+
+def with_output(parser, words=()):
+    """Every command below a parser that has -o, as its words."""
+    actions = parser._actions
+    found = [words] if any("-o" in action.option_strings for action in actions) else []
+    for action in actions:
+        if isinstance(action, argparse._SubParsersAction):
+            found += [each for name, inner in action.choices.items() for each in with_output(inner, (*words, name))]
+    return found
+
+
+def test_every_command_that_writes_is_tried_here():
+    tried = {tuple(command[:length]) for command in (*FILES, *FIGURES, *FOLDERS, IMPORT, PROBE) for length in (1, 2)}
+    found = with_output(build_parser())
+    assert len(found) > 15
+    assert [words for words in found if words not in tried] == []
 
 
 @pytest.mark.parametrize("command", [*FILES, *FIGURES], ids=" ".join)
@@ -218,26 +258,52 @@ def test_a_dash_is_no_file(command, runs, tmp_path, capsys, monkeypatch):
     assert call(command, runs, "-", capsys) == plain and not listed(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["stats", "RUNS", "-o"],
-        ["leaderboard", "RUNS", "--format", "html", "-o"],
-        ["evaluate", "--task", "depth", "--dataset", "nyud", "--pred", "x", "--gt", "y", "-o"],
-        ["predict", "RUNS", "-o"],
-        ["pretrain", "--backbone", "swin_nano", "-o"],
-        ["run", "--algo", "local", "--scenario", "st_mt_1", "--out"],
-        ["bench", "--algos", "local", "--scenarios", "st_mt_1", "--out"],
-    ],
-    ids=lambda command: command[0],
-)
-def test_a_file_where_a_folder_belongs(command, runs, tmp_path, capsys):
-    file = tmp_path / "file"
-    file.write_text("old")
-    code = main([str(runs) if word == "RUNS" else word for word in command] + [str(file)])
-    out, err = capsys.readouterr()
-    assert code == 2 and out == "" and len(err.splitlines()) == 1
-    assert f"{file}: a file, expected a folder" in err and file.read_text() == "old"
+@pytest.mark.parametrize("command", [*FOLDERS, *OUT], ids=lambda command: command[0])
+def test_only_a_folder_is_taken_where_a_folder_belongs(command, runs, tmp_path, full, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    flag = "--out" if command in OUT else "-o"
+    (tmp_path / "file").write_text("old")
+    os.mkfifo(tmp_path / "fifo")
+    for name, target in (("link", "file"), ("nothing", "no/where"), ("loop", "loop"), ("null", "/dev/null")):
+        (tmp_path / name).symlink_to(target)
+    before = listed(tmp_path)
+    for name, said in (
+        ("file", "a file, expected a folder"),
+        ("file/below", "a file, expected a folder"),
+        ("link", "a file, expected a folder"),
+        ("nothing", "a link to nothing, expected a folder"),
+        ("loop", "Too many levels of symbolic links"),
+        ("fifo", "a file, expected a folder"),
+        ("null", "a file, expected a folder"),
+        (full, "a file, expected a folder"),
+        ("-", "the standard output, expected a folder"),
+        ("a\0b", "NUL"),
+    ):
+        code, out, err = call(command, runs, name, capsys, flag)
+        assert code in (1, 2) and out == "" and len(err.splitlines()) == 1 and said in err, (name, err)
+    assert (tmp_path / "file").read_text() == "old" and listed(tmp_path) == before
+    assert kind(tmp_path / "fifo") == stat.S_IFIFO
+
+
+def test_a_config_is_imported_to_whatever_o_names(runs, tmp_path, full, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("public.yml").write_text(PUBLIC)
+    plain = main(IMPORT), *capsys.readouterr()
+    assert plain[0] == 0 and call(IMPORT, runs, "-", capsys) == plain
+    assert call(IMPORT, runs, "/dev/null", capsys)[0] == 0
+    code, _, err = call(IMPORT, runs, full, capsys)
+    assert code == 1 and err.endswith(f"could not write {full}: No space left on device\n")
+    os.mkfifo("fifo")
+    reader, found = read_in_background(Path("fifo"))
+    assert call(IMPORT, runs, "fifo", capsys)[0] == 0
+    reader.join(10)
+    assert b"clients:" in found[0] and kind(Path("fifo")) == stat.S_IFIFO
+    Path("link.yml").symlink_to("later.yml")
+    assert call(IMPORT, runs, "link.yml", capsys)[0] == 0
+    assert Path("link.yml").is_symlink() and b"clients:" in Path("later.yml").read_bytes()
+    for name, said in (("link.yml", "exists already"), ("public.yml", "is the file to import"), ("x.txt", "ending in")):
+        code, _, err = call(IMPORT, runs, name, capsys)
+        assert code == 2 and said in err and len(err.splitlines()) == 1
 
 
 def test_a_figure_on_a_stream_needs_an_ending(runs, capsys):
@@ -247,3 +313,11 @@ def test_a_figure_on_a_stream_needs_an_ending(runs, capsys):
     assert not Path("/dev/null.pdf").exists()
     for output in (".", ".."):
         assert "a folder, expected a file" in call(["plot", "pvalues", "RUNS"], runs, output, capsys)[2]
+
+
+def test_a_probe_does_not_begin_what_it_could_not_write(runs, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for output, said in ((".", "a folder, expected a file"), ("no/where", "no folder no"), ("a\0b", "NUL")):
+        code, out, err = call(PROBE, runs, output, capsys)
+        assert code == 2 and out == "" and said in err and len(err.splitlines()) == 1
+    assert not listed(tmp_path)

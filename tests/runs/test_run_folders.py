@@ -64,7 +64,7 @@ def test_reports_show_runs_of_the_first_format(first, capsys, verb):
 
 def test_the_committed_results_are_read():
     found = collect([RESULTS], reading=("rounds", "timing", "cost", "manifest"))
-    assert len(found.runs) == 24 and found.problems == []
+    assert len(found.runs) == len(list(RESULTS.glob("*/*/*/summary.json"))) and found.problems == []
 
 
 def test_every_file_says_its_format(tiny_run):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...errors import FmtlbenchError
+from ...errors import FmtlbenchError, describe_error
 from ...tasks import TASKS
 from . import labels
 from .outdoors import CLASS as OUTDOOR
@@ -50,8 +50,8 @@ def _make_further_label(task: str, sample: dict[str, np.ndarray]) -> np.ndarray:
     """Compute the label of a task that the domain does not list from the full sample."""
     try:
         label = np.asarray(TASKS[task].from_scene(sample))
-    except Exception as error:
-        raise FmtlbenchError(f"task {task!r}: from_scene failed: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise FmtlbenchError(f"task {task!r}: from_scene failed: {describe_error(error)}") from error
     if problem := TASKS[task].kind.problem(label, sample["image"].shape[:2], None):
         raise FmtlbenchError(f"task {task!r}: from_scene gave {problem}")
     return label

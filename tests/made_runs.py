@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fmtlbench.algorithms import ALGORITHMS
+from fmtlbench.code_identity import PARTS
 from fmtlbench.presets import default_options
 from fmtlbench.runs.records import FORMAT
 from fmtlbench.words import dataset_title
@@ -23,6 +24,7 @@ METRIC = {
 }
 TITLES = {"local": "Local", "fedavg": "FedAvg", "fedprox": "FedProx", "fedper": "FedPer", "ditto": "Ditto",
           "fedamp": "FedAMP", "matfl": "MaT-FL", "fedhca2": "FedHCA²"}  # fmt: skip
+NOT_OF_THE_CONFIG = ("default_options", "dataset_titles", "code")
 SETTING = "5e771" + "0" * 59
 # client id → (dataset, tasks)
 DUO = {"pascal-semseg": ("pascal", ("semseg",)), "nyud-multi": ("nyud", ("semseg", "depth"))}
@@ -44,6 +46,13 @@ def score(
 def usual_options(algorithm: str, preset: str) -> dict[str, Any]:
     """What a run's summary says of its method's defaults; methods of no registry have none that are known."""
     return default_options(ALGORITHMS.resolve(algorithm), preset) if algorithm in ALGORITHMS else {}
+
+
+def code(algorithm: str = "local", **versions: str) -> dict[str, Any]:
+    """Which code made a run; `versions` names parts of it that are not the usual ones."""
+    versions = {part: "1" for part in PARTS} | {"method": f"{algorithm} 1"} | versions
+    parts = {part: hashlib.sha256(f"{part} {version}".encode()).hexdigest() for part, version in versions.items()}
+    return {"sha256": hashlib.sha256(json.dumps(parts).encode()).hexdigest(), "parts": parts}
 
 
 def summary(
@@ -79,8 +88,10 @@ def summary(
         "config_hash": "",
         "setting": SETTING,
         "setting_text": {"federation.rounds": 40, "train.lr": 0.006},
+        "departures": {},
         "numerics": 1,
         "versions": {"python": "3.12.0", "fmtlbench": "0.1.0", "torch": "2.9.0"},
+        "code": code(algorithm),
         "data_fingerprints": {f"{d}/{s}": f"{d}-{s}" for d, _ in clients.values() for s in ("train", "test")},
         "clients": [
             {"id": c, "dataset": d, "tasks": list(t), "samples": 100,
@@ -93,7 +104,7 @@ def summary(
         **given,
     }  # fmt: skip
     if not made["config_hash"]:
-        identity = {key: value for key, value in made.items() if key not in ("default_options", "dataset_titles")}
+        identity = {key: value for key, value in made.items() if key not in NOT_OF_THE_CONFIG}
         made["config_hash"] = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
     return {"format": FORMAT, **made}
 

@@ -1,0 +1,113 @@
+"""`fmtlbench runs list`: a line per run. Never imports torch."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ._tables import print_records
+
+if TYPE_CHECKING:
+    from ..runs.inventory import RunLine
+
+EPILOG = """\
+A table on a terminal, tab-separated elsewhere (seconds, bytes and points in time as numbers then). `kept` is what is
+left of the networks: the last checkpoint, exact weights, weights in 8 bits, or none (fmtlbench runs prune).
+
+examples:
+  fmtlbench runs
+  fmtlbench runs list runs/st_mt_1 --algo fedhca2 --sort size
+  fmtlbench runs --state unfinished
+"""
+SORTS = {
+    "name": lambda run: run.name,
+    "method": lambda run: (run.algorithm or "", run.name),
+    "scenario": lambda run: (run.scenario or "", run.name),
+    "age": lambda run: -run.changed,
+    "time": lambda run: -(run.seconds or 0),
+    "size": lambda run: -run.bytes,
+}
+
+
+def add(actions) -> None:
+    from ..runs.inventory import STATES
+
+    parser = actions.add_parser(
+        "list",
+        help="a line per run; what `fmtlbench runs` alone does",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="folders of runs; default: runs")
+    parser.add_argument("--algo", metavar="NAME", help="only runs of this method")
+    parser.add_argument("--scenario", metavar="NAME", help="only runs on this scenario")
+    parser.add_argument("--preset", metavar="NAME", help="only runs of this preset")
+    parser.add_argument("--seed", type=int, help="only runs with this seed")
+    parser.add_argument("--state", choices=(*STATES, "all"), default="all", help="default: all")
+    parser.add_argument("--sort", choices=SORTS, default="name", help="age: newest first; time, size: most first")
+    parser.add_argument(
+        "--format", choices=("auto", "json"), default="auto", help="auto: table on a terminal, tab-separated elsewhere"
+    )
+    parser.set_defaults(func=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    from ..errors import unknown
+    from ..runs.inventory import list_runs
+
+    runs = list_runs(args.paths or [Path("runs")])
+    for flag, field in (("algo", "algorithm"), ("scenario", "scenario"), ("preset", "preset"), ("seed", "seed")):
+        if (asked := getattr(args, flag)) is not None:
+            known = {str(value) for run in runs if (value := getattr(run, field)) is not None}
+            if str(asked) not in known:
+                raise unknown(f"run with {flag}", str(asked), known, f"--{flag}")
+            runs = [run for run in runs if getattr(run, field) == asked]
+    runs = sorted((run for run in runs if args.state in ("all", run.state)), key=SORTS[args.sort])
+    if args.format == "json":
+        print(json.dumps([_as_json(run) for run in runs], indent=2, ensure_ascii=False))
+        return 0
+    terminal = sys.stdout.isatty()
+    print_records([_for_people(run) if terminal else _for_programs(run) for run in runs])
+    if terminal:
+        from ..words import say_bytes, say_count
+
+        print(f"{say_count(len(runs), 'run')}, {say_bytes(sum(run.bytes for run in runs))}")
+    return 0
+
+
+def _as_json(run: RunLine) -> dict[str, Any]:
+    return {**dataclasses.asdict(run), "folder": str(run.folder), "changed": _moment(run)}
+
+
+def _for_people(run: RunLine) -> dict[str, Any]:
+    from ..words import say_bytes, say_duration
+
+    record = {**_identity(run), "state": _progress(run), "age": say_duration(max(0.0, time.time() - run.changed))}
+    record["time"] = "" if run.seconds is None else say_duration(run.seconds)
+    return {**record, "size": say_bytes(run.bytes), "kept": run.kept or run.problem or ""}
+
+
+def _for_programs(run: RunLine) -> dict[str, Any]:
+    seconds = "" if run.seconds is None else round(run.seconds, 1)
+    record = {**_identity(run), "state": _progress(run), "changed": _moment(run), "seconds": seconds}
+    return {**record, "bytes": run.bytes, "kept": run.kept or run.problem or ""}
+
+
+def _identity(run: RunLine) -> dict[str, Any]:
+    seed = "" if run.seed is None else run.seed
+    method, scenario, preset = (value or "" for value in (run.algorithm, run.scenario, run.preset))
+    return {"name": run.name, "method": method, "scenario": scenario, "preset": preset, "seed": seed}
+
+
+def _progress(run: RunLine) -> str:
+    return f"round {run.done}/{run.rounds}" if run.state == "unfinished" else run.state
+
+
+def _moment(run: RunLine) -> str:
+    return datetime.fromtimestamp(run.changed, timezone.utc).isoformat(timespec="seconds")

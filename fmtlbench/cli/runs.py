@@ -1,0 +1,33 @@
+"""`fmtlbench runs`: list stored runs, look at them, compare, remove and shrink them. Only `prune` may need torch."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+
+# One file per action, `_runs_<action>.py` with `add(actions)`.
+ACTIONS = ("list", "show", "diff", "rm", "prune")
+
+
+def add(verbs) -> None:
+    parser = verbs.add_parser(
+        "runs",
+        help="list, show, compare, remove and shrink stored runs",
+        description="What lies in the folders of runs. `fmtlbench runs` alone lists them.",
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    for action in ACTIONS:
+        importlib.import_module(f"._runs_{action}", __package__).add(actions)
+
+
+def add_list_if_missing(words: Sequence[str]) -> list[str]:
+    """Return the words of a command line with `list` after `runs` where no action is named."""
+    verb, action = [*words, "", ""][:2]
+    if verb == "runs" and action not in (*ACTIONS, "-h", "--help"):
+        return ["runs", "list", *words[1:]]
+    return [*words]
+
+
+def add_run(parser, name: str, **options) -> None:
+    """Add an argument that names a run."""
+    parser.add_argument(name, metavar="RUN", help="a folder, or a part of a name below ./runs", **options)

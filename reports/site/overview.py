@@ -1,0 +1,168 @@
+"""The site's first table: methods by scenarios, Δm as bars around zero; and a sentence about what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...words import inflect, say_count
+from ..collect import RunRecord
+from ..formats._words import cell_text
+from ..labels import dataset_titles
+from ..settings import distinguishing, listed
+from ..table import Cell, Column
+from .data import Page, Site
+from .markup import Html, join, tag
+
+WIDTH, HEIGHT = 120, 10  # of a bar's drawing, in its own units
+HIDDEN = {"class_": "bar-drawing", "aria_hidden": "true"}  # the numbers beside it say the same
+DELTA = "delta_m"
+
+
+def overview(site: Site) -> Html:
+    """Make the matrix: a row per method, a column per leaderboard, each leading to its page."""
+    settings = site.by_setting()
+    columns = [page for pages in settings for page in pages]
+    methods = list(dict.fromkeys(row.labels for page in columns for row in page.table.rows))
+    cells = [{row.labels: row.cells[_place(page)] for row in page.table.rows} for page in columns]
+    scale = _scale(cell for of_page in cells for cell in of_page.values())
+    body = []
+    for method in methods:
+        row = [tag("th", ", ".join(method), scope="row")]
+        row += [_cell(of_page.get(method, Cell()), page, scale) for of_page, page in zip(cells, columns)]
+        body.append(tag("tr", row))
+    links = [tag("td", tag("a", "leaderboard", href=f"{page.slug}.html")) for page in columns]
+    parts = [
+        tag("caption", "Δm of every method in every scenario", class_="out"),
+        tag("thead", _head(settings)),
+        tag("tbody", join(body, "\n")),
+        tag("tfoot", tag("tr", tag("td"), links)),
+    ]
+    grid = tag("table", parts, class_="grid matrix")
+    low, high = scale
+    words = (
+        "Δm: mean relative change of a method's scores against the reference, in percent; above zero is better. "
+        f"All bars run from {low:.3g} to {high:.3g} %; the thin line and [low, high] are the 95 % interval over seeds, "
+        "where a method has several. "
+    )
+    signs = "† differs from the reference, ‡ from the highest Δm: see the leaderboards for the tests. "
+    signed = any(cell.signs for of_page in cells for cell in of_page.values())
+    frame = tag("div", grid, class_="frame", tabindex="0", role="region", aria_label="Δm, methods by scenarios")
+    return join([frame, tag("p", words, signs if signed else None, class_="caption")], "\n")
+
+
+def _place(page: Page) -> int:
+    place = page.table.column(DELTA)
+    assert place is not None, f"{page.slug}: every leaderboard has Δm"
+    return place
+
+
+def _head(settings: Sequence[Sequence[Page]]) -> Html:
+    told = _tell_apart([pages[0].runs[0] for pages in settings])
+    above = [tag("td")]
+    for pages, words in zip(settings, told):
+        name = [pages[0].scenario, tag("span", words, class_="metric") if words else None]
+        above.append(tag("th", name, colspan=len(pages), scope="colgroup", class_="group"))
+    heads = [tag("th", "Method", scope="col", data_sort="text")]
+    for page in (page for pages in settings for page in pages):
+        under = tag("span", f"{page.split} test split", class_="metric")
+        heads.append(tag("th", "Δm % ↑ ", under, scope="col", data_sort="down"))
+    return join([tag("tr", above), tag("tr", heads)], "\n")
+
+
+def _tell_apart(runs: Sequence[RunRecord]) -> list[str]:
+    """Say for one run of each setting what sets it apart from others of its scenario."""
+    told = []
+    for run, words in zip(runs, distinguishing(runs)):
+        others = [other for other in runs if other.summary["scenario"] == run.summary["scenario"]]
+        parts = []
+        for key, text in (("preset", "preset {}"), ("data", "{} data"), ("rounds", "{} rounds")):
+            if len({other.summary[key] for other in others}) > 1:
+                parts.append(text.format(run.summary[key]))
+        told.append(", ".join(filter(None, (*parts, words))))
+    return told
+
+
+def _scale(cells: Iterable[Cell]) -> tuple[float, float]:
+    """Return the ends of all bars: the lowest and highest number drawn, and zero between them."""
+    ends = [0.0]
+    for cell in cells:
+        ends += [] if cell.value is None else [cell.value, *(cell.interval or ())]
+    return min(ends), max(ends)
+
+
+def _cell(cell: Cell, page: Page, scale: tuple[float, float]) -> Html:
+    if cell.value is None:
+        return tag("td", cell.word)
+    column = replace(page.table.columns[_place(page)], signed=True)
+    text = cell_text(replace(cell, interval=None), column, lambda text, mark: text)
+    spread = tag("span", _interval(cell, column), class_="spread") if cell.interval else None
+    return tag("td", draw_bar(cell, scale), join([text, spread], " "), data_value=f"{cell.value:.12g}")
+
+
+def _interval(cell: Cell, column: Column) -> str:
+    low, high = (column.text(end) for end in cell.interval or ())
+    return f"[{low}, {high}]"
+
+
+def draw_bar(cell: Cell, scale: tuple[float, float]) -> Html:
+    """Draw a value as a bar from zero, and its interval as a line; text beside it says the numbers."""
+    low, high = scale
+    span = (high - low) or 1.0
+
+    def at(value: float) -> float:
+        return round(WIDTH * (value - low) / span, 2)
+
+    zero, value = at(0.0), at(cell.value or 0.0)
+    kind = "gain" if value >= zero else "loss"
+    shapes = [tag("rect", x=min(zero, value), y=1, width=abs(value - zero), height=HEIGHT - 2, class_=kind)]
+    if cell.interval:
+        shapes.append(tag("path", d=f"M{at(cell.interval[0])} {HEIGHT / 2}H{at(cell.interval[1])}", class_="interval"))
+    shapes.append(tag("path", d=f"M{zero} 0V{HEIGHT}", class_="zero"))
+    return tag("svg", shapes, viewBox=f"0 0 {WIDTH} {HEIGHT}", preserveAspectRatio="none", **HIDDEN)
+
+
+# -- what was measured -------------------------------------------------------------------------------------------------
+
+
+def measured(page: Page) -> str:
+    """Say in a sentence what a leaderboard rests on: clients, images, preset, rounds, methods and seeds."""
+    first = page.runs[0].summary
+    clients = first["clients"]
+    who = f"{say_count(len(clients), 'client')} with {_images(clients)}"
+    how = f"preset {listed({run.summary['preset'] for run in page.runs})}, {first['data']} data"
+    rounds = {run.summary["rounds"] for run in page.runs}
+    long = say_count(first["rounds"], "round") if len(rounds) == 1 else f"{listed(rounds)} rounds"
+    tested = _test_images(page.runs[0]) if page.split == "global" else ""  # of others no file tells
+    methods = say_count(len({run.row for run in page.runs}), "method")
+    return f"{who}{tested}; {how}, {long}; {methods}, {_seeds(page)}, {say_count(len(page.runs), 'run')}."
+
+
+def _images(clients: Sequence[dict[str, Any]]) -> str:
+    counts = sorted({client["samples"] for client in clients})
+    each = " each" if len(clients) > 1 else ""
+    return f"{_range(counts)} training {inflect('image', counts[-1])}{each}"
+
+
+def _test_images(run: RunRecord) -> str:
+    """Say on how many images global scores are, where the run's config tells."""
+    data = run.config.get("data")
+    counts = data.get("test_samples") if isinstance(data, dict) else None
+    titles = dataset_titles(run.summary)
+    known = {name: count for name, count in (counts or {}).items() if name in titles and count}
+    if not known:
+        return ""
+    return ", tested on " + " and ".join(f"{count} images of {titles[name]}" for name, count in known.items())
+
+
+def _seeds(page: Page) -> str:
+    counts: dict[tuple, set[int]] = {}
+    for run in page.runs:
+        counts.setdefault(run.row, set()).add(run.summary["seed"])
+    many = sorted({len(seeds) for seeds in counts.values()})
+    return f"{_range(many)} {inflect('seed', many[-1])} each"
+
+
+def _range(numbers: Sequence[int]) -> str:
+    return str(numbers[0]) if numbers[0] == numbers[-1] else f"{numbers[0]} to {numbers[-1]}"

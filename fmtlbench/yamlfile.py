@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from copy import deepcopy
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +130,12 @@ def load_yaml(path: str | Path) -> tuple[Any, dict[str, str]]:
         raise UsageError(f"{str(path)!r}: no such file; a name cannot hold a NUL character") from None
     if len(content) > MOST_BYTES:
         raise UsageError(f"{path}: larger than {MOST_BYTES // 1024} kB, expected a small file")
+    data, origins = _parse_file(path, text)
+    return deepcopy(data), dict(origins)  # whoever asked may change them
+
+
+@lru_cache(maxsize=64)  # a plan of many runs reads its few presets and scenarios for each of them
+def _parse_file(path: Path, text: str) -> tuple[Any, dict[str, str]]:
     origins: dict[str, str] = {}
     try:
         data = _read(text, lambda node: _walk(node, "", path, origins))

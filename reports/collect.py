@@ -8,9 +8,9 @@ from __future__ import annotations
 import gc
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import repeat
 from operator import itemgetter
@@ -164,6 +164,21 @@ def _collect(paths: Iterable[str | Path], reading: tuple[str, ...]) -> Collectio
         run.row, run.table = (run.label,), _together(run)
     absences = [(labels.of(vars(absence)), absence) for absence in absent.values()]
     return Collection(_frame(runs), runs, problems, absences)
+
+
+def empty_collection() -> Collection:
+    """Return a collection without any run."""
+    return Collection(_frame([]), [], [])
+
+
+def relabel(collection: Collection, labels: Mapping[Path, str]) -> Collection:
+    """Return the collection with its runs called by other labels, given by their folders."""
+    runs = []
+    for run in collection.runs:
+        label = labels.get(run.folder.resolve(), run.label)
+        runs.append(replace(run, label=label, row=(label, *run.row[1:])))
+    named = collection.frame["run"].map({run.name: run.label for run in runs})
+    return replace(collection, frame=collection.frame.assign(label=named), runs=runs)
 
 
 def _absent(files: Iterable[Path], problems: list[str]) -> dict[Path, Absence]:

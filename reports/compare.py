@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -11,14 +10,14 @@ from typing import Any, Protocol
 from ..errors import FmtlbenchError, UsageError, nearest
 from ..runs.absence import Absence
 from ..setting import INCIDENTAL, Setting
-from ..words import dataset_title
 from .code_notes import code_notes
 from .collect import Collection, RunRecord
-from .delta import Delta, Gain, Score, Unit, gain, mark_differences
+from .delta import Delta, Gain, Units, gain, mark_differences
 from .labels import Labels
-from .published import Meaning, Published, load_published, number, published_names
+from .paper_cells import OfSeed, beside_rows, column_units, directions, in_columns, score_cell, score_column
+from .published import Published, load_published, published_names
 from .settings import by_setting, describe, scenario_parameters
-from .table import Cell, Column, Row, Table, mean_cell
+from .table import Cell, Column, Table
 
 UNLIKE = "≠"
 TOLD = ("federation.rounds", "data.source", "preset")  # what differs there is said in words of its own
@@ -99,7 +98,7 @@ def _table(
     delta: Delta,
 ) -> Table:
     measured = _measured(published, runs)
-    columns = [_column(published, c, m, bool(unlike)) for c, m in published.scores.items()]
+    columns = [score_column(published, c, m, UNLIKE if unlike else "") for c, m in published.scores.items()]
     deltas = list(published.deltas)
     columns += [Column(d, f"Δm %{f' {UNLIKE}' if unlike else ''}", higher_is_better=True) for d in deltas]
     gains, tests = _gains(published, rows, measured, runs, delta)
@@ -109,12 +108,9 @@ def _table(
         if label not in measured:
             missing.append(published.row_name(row))
             continue
-        ours = [*_scores(published, measured[label]), *(gains[split, label] for split in published.deltas.values())]
-        theirs = [_printed(row[c.key]) for c in columns]
-        gaps = [_gap(c, mine, their) for c, mine, their in zip(columns, ours, theirs)]
-        name = published.row_name(row)
-        lines += [Row((name, "measured"), tuple(ours)), Row((name, "published"), tuple(theirs))]
-        lines.append(Row((name, "gap"), tuple(gaps)))
+        scores = [score_cell(column, measured[label]) for column in published.scores]
+        ours = [*scores, *(gains[split, label] for split in published.deltas.values())]
+        lines += beside_rows((published.row_name(row),), columns, ours, row)
     base = delta.reference.title if delta.reference else "the run that stands for the paper's reference row"
     notes = ["gap: measured − published", *([delta.words(base), *tests] if deltas else [])]
     notes += [f"no run of: {_list(missing)}"] if missing else []
@@ -217,37 +213,15 @@ def _changed_values(run: RunRecord, model: Mapping[str, str], installed: Install
 # -- cells -------------------------------------------------------------------------------------------------------------
 
 
-Measured = dict[str, dict[int, dict[str, dict[Score, float]]]]  # label → seed → published column → scores
+Measured = dict[str, dict[int, OfSeed]]  # label → seed → what was scored in the published columns
 
 
 def _measured(published: Published, runs: Iterable[RunRecord]) -> Measured:
     """Return what the runs scored in the paper's columns and scale."""
     found: Measured = {}
     for run in runs:
-        found.setdefault(run.label, {})[run.summary["seed"]] = _in_columns(published, run)
+        found.setdefault(run.label, {})[run.summary["seed"]] = in_columns(published, run)
     return found
-
-
-def _in_columns(published: Published, run: RunRecord) -> dict[str, dict[Score, float]]:
-    at = {(m.split, *m.key): (column, m.times) for column, m in published.scores.items()}
-    found: dict[str, dict[Score, float]] = {column: {} for column in published.scores}
-    for r in run.summary["scores"]:
-        place = (r["split"], r["dataset"], r["task"], r["metric"])
-        if place in at:
-            column, times = at[place]
-            value = math.nan if r["value"] is None else r["value"] * times
-            found[column][Score(r["client"], *place[1:])] = value
-    return found
-
-
-def _scores(published: Published, seeds: dict[int, dict[str, dict[Score, float]]]) -> list[Cell]:
-    """Return the cells of the paper's columns: means over the clients that hold one, and over seeds."""
-    cells = []
-    for column in published.scores:
-        means = [Delta().units(of_seed[column]) for of_seed in seeds.values()]
-        cell = mean_cell([next(iter(units.values()), math.nan) for units in means])
-        cells.append(Cell(note="this metric was not measured on this split") if cell.value is None else cell)
-    return cells
 
 
 def _gains(
@@ -272,20 +246,17 @@ def _gain(
     published: Published, row: dict, label: str, split: str, measured: Measured, runs: Sequence[RunRecord], delta: Delta
 ) -> tuple[Gain, str | None]:
     """Return a row's Δm against the named reference, or the run that stands for the paper's, and that one's label."""
-    columns = [column for column, m in published.scores.items() if m.split == split]
-    up = {m.key[1:]: m.higher_is_better for m in published.scores.values()}
+    up = directions(published)
 
-    def units(of_seed: dict[str, dict[Score, float]]) -> dict:
-        everything = {at: value for column in columns for at, value in of_seed[column].items()}
-        lacking = {Unit(*published.scores[c].key): math.nan for c in columns if not of_seed[c]}
-        return {**delta.units(everything), **lacking}
+    def units(of_seed: OfSeed) -> Units:
+        return column_units(published, of_seed, split, delta)
 
     ours = {seed: units(of_seed) for seed, of_seed in measured[label].items()}
     zero = Gain(Cell(0.0, n=len(ours)), dict.fromkeys(ours, 0.0))
     if delta.reference is not None:
         names = {base.name for base in delta.reference.runs.values()}
         own = next((run.label for run in runs if run.name in names), None)
-        theirs = {seed: units(_in_columns(published, base)) for seed, base in delta.reference.runs.items()}
+        theirs = {seed: units(in_columns(published, base)) for seed, base in delta.reference.runs.items()}
         return zero if own == label else gain(ours, theirs, up, delta.reference.title, delta), own
     entry = published.entry["reference"]
     if "derived" in entry:
@@ -302,29 +273,6 @@ def _gain(
         return Gain(Cell(note=f"no Δm: no {base} run in this setting")), None
     theirs = {seed: units(of_seed) for seed, of_seed in measured[base].items()}
     return zero if base == label else gain(ours, theirs, up, base, delta), base
-
-
-def _column(published: Published, name: str, meaning: Meaning, unlike: bool) -> Column:
-    from ..tasks import title_of
-
-    digits = max(len(row[name].partition(".")[2]) for row in published.rows)
-    title = title_of(meaning.task) + (f" {UNLIKE}" if unlike else "")
-    metric = meaning.metric + (f" ×{meaning.times:g}" if meaning.times != 1 else "")
-    splits = {m.split for m in published.scores.values()}
-    heading = dataset_title(meaning.dataset) + (f", {meaning.split}" if len(splits) > 1 else "")
-    return Column(name, title, metric, heading, digits, meaning.higher_is_better)
-
-
-def _printed(text: str) -> Cell:
-    value = number(text)
-    return Cell(word=text) if value is None else Cell(value, printed=text)
-
-
-def _gap(column: Column, ours: Cell, theirs: Cell) -> Cell:
-    if ours.value is None or theirs.value is None:
-        return Cell()
-    gap = ours.value - theirs.value
-    return Cell(gap, printed=replace(column, signed=True).text(gap))
 
 
 def _list(items: Iterable[str]) -> str:

@@ -25,17 +25,40 @@ DIGIT = 0.58 * FONT  # points, width of one digit
 
 @styled
 def distribution(name: str, clients: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) -> Figure:
-    """Draw it.
+    """Draw one scenario.
 
     Args:
         name: of the scenario, for the title.
         clients: in scenario order, each with `dataset`, `tasks` (a sequence of names) and `images`.
         titles: of the datasets, by their names.
     """
+    figure = new_figure(_height(clients), _width(clients))
+    _draw(figure.add_subplot(), name, clients, titles, _width(clients))
+    return figure
+
+
+@styled
+def distributions(scenarios: Mapping[str, Sequence[Mapping[str, Any]]], titles: Mapping[str, str]) -> Figure:
+    """Draw several scenarios, one below the other; see `distribution`."""
+    width = max(map(_width, scenarios.values()))
+    heights = [_height(clients) for clients in scenarios.values()]
+    figure = new_figure(sum(heights), width)
+    places = figure.subfigures(len(scenarios), 1, squeeze=False, height_ratios=heights)[:, 0]
+    for place, (name, clients) in zip(places, scenarios.items()):
+        _draw(place.add_subplot(), name, clients, titles, width)
+    return figure
+
+
+def _width(clients: Sequence[Mapping[str, Any]]) -> float:
+    return min(WIDEST, max(WIDTH, LABELS + COLUMN * len(clients)))
+
+
+def _height(clients: Sequence[Mapping[str, Any]]) -> float:
+    return ROW * len(_rows(clients)) + 0.55
+
+
+def _draw(axes: Axes, name: str, clients: Sequence[Mapping[str, Any]], titles: Mapping[str, str], width: float) -> None:
     rows = _rows(clients)
-    width = min(WIDEST, max(WIDTH, LABELS + COLUMN * len(clients)))
-    figure = new_figure(height=ROW * len(rows) + 0.55, width=width)
-    axes = figure.add_subplot()
     column = (width - LABELS) / len(clients) / POINT  # points
     largest = max(client["images"] for client in clients)
     diameter = min(DOT, max(column - 1.5, 1.5))
@@ -51,7 +74,6 @@ def distribution(name: str, clients: Sequence[Mapping[str, Any]], titles: Mappin
                 _number(axes, (x, y), client["images"], size, column, colour)
     axes.set_title(name if numbers else f"{name}: up to {largest} images per client")
     _frame(axes, rows, len(clients), titles)
-    return figure
 
 
 def _rows(clients: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..runs.folder import everybody
 from ..words import dataset_title
+from ..yamlfile import parse_scalar
 
 # The order of the papers' tables; methods that are not in it follow in alphabetical order.
 ZOO = (
@@ -84,6 +85,15 @@ class Labels:
         if not shown:
             return title
         return f"{title} ({', '.join(f'{k}={_text(v)}' for k, v in shown.items())})"
+
+
+def read_label(label: str) -> tuple[str, dict[str, Any]]:
+    """Return the title and the options that a label tells: ("FedProx", {"shared": "encoder", "mu": 0.1})."""
+    title, _, told = label.removesuffix(")").partition(" (")
+    options = {key: parse_scalar(value) for key, value in (part.split("=") for part in told.split(", ") if told)}
+    if title.endswith("-E"):
+        return title.removesuffix("-E"), {**dict([ENCODER_ONLY]), **options}
+    return title, options
 
 
 def dataset_titles(summary: Mapping[str, Any]) -> dict[str, str]:

@@ -6,6 +6,7 @@ import csv
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -38,14 +39,23 @@ class Meaning:
 
 @dataclass(frozen=True)
 class Published:
-    """One table of a paper. Its rows are the file's, column by column, as text."""
+    """One table of a paper. Its rows are the file's, column by column, as text; empty where no values are at hand."""
 
     name: str
     entry: Mapping[str, Any]  # from tables.yml
     index: Mapping[str, Any]
 
+    @property
+    def is_printed(self) -> bool:
+        """Whether the paper's values are at hand."""
+        return "unprinted" not in self.entry
+
     @cached_property
     def rows(self) -> list[dict[str, str]]:
+        if not self.is_printed:
+            form = self.entry["unprinted"]
+            blank = dict.fromkeys(form["columns"], "")
+            return [{**dict(zip(form["rows"], words)), **blank} for words in product(*form["rows"].values())]
         with (FOLDER / f"{self.name}.csv").open(encoding="utf-8", newline="") as file:
             return list(csv.DictReader(file))
 
@@ -55,16 +65,21 @@ class Published:
 
     @property
     def source(self) -> str:
-        return f"{self.index['papers'][self.entry['paper']]}, {self.entry['table']}"
+        return f"{paper_title(self.entry['paper'])}, {self.entry['table']}"
 
     @property
     def setting(self) -> dict[str, Any]:
         """Return preset, data and rounds of the paper, in our names."""
-        return self.index["settings"][self.entry["paper"].removesuffix("_supp")]
+        return paper_setting(self.entry["paper"])
 
     @property
     def heads(self) -> list[str]:
         return self.entry["heads"]
+
+    @property
+    def columns(self) -> list[str]:
+        """Return the names of the columns with values, in the file's order, without those of their spread."""
+        return [c for c in self.rows[0] if c not in self.heads and not c.endswith("_std")]
 
     @property
     def deltas(self) -> dict[str, str]:
@@ -81,9 +96,12 @@ class Published:
     def label(self, row: Mapping[str, str]) -> str:
         """Return the method of a row as our runs are labelled."""
         for special in self.entry.get("row_labels", ()):
-            if _fits(row, special["rows"]):
+            if fits(row, special["rows"]):
                 return special["label"]
-        printed = row["method"] if "method" in self.heads else row[self.heads[0]]
+        return self.name_label(row["method"] if "method" in self.heads else row[self.heads[0]])
+
+    def name_label(self, printed: str) -> str:
+        """Return our label of a method by the name that the table prints."""
         return {**self.index["labels"], **self.entry.get("labels", {})}.get(printed, printed)
 
     @property
@@ -91,13 +109,17 @@ class Published:
         """Return the entry's own notes, and for every label that the paper does not print: of which rows, and why."""
         notes = list(self.entry.get("notes", ()))
         for special in self.entry.get("row_labels", ()):
-            names = ", ".join(self.row_name(row) for row in self.rows if _fits(row, special["rows"]))
+            names = ", ".join(self.row_name(row) for row in self.rows if fits(row, special["rows"]))
             notes.append(f"inferred: {names} as {special['label']}: {special['why']}")
         return tuple(notes)
 
     def model(self, row: Mapping[str, str]) -> dict[str, str]:
         """Return what the row says about the network, by the names of a summary's `setting_text`."""
-        said: dict[str, str] = dict(self.index["networks"].get(self.entry["paper"].removesuffix("_supp"), {}))
+        return {**self.index["networks"].get(self.entry["paper"].removesuffix("_supp"), {}), **self.row_model(row)}
+
+    def row_model(self, row: Mapping[str, str]) -> dict[str, str]:
+        """Return what the heads of the row say about the network, by which rows differ."""
+        said: dict[str, str] = {}
         for head, meanings in self.entry.get("model", {}).items():
             said |= meanings[row[head]]
         return said
@@ -107,7 +129,7 @@ class Published:
         """Return the columns that hold scores, in the file's order."""
         directions, known = self.index["directions"], self.index["columns"]
         found = {}
-        for column in self.rows[0]:
+        for column in self.columns:
             if column in known:
                 c = known[column]
                 times = self.entry.get("times", c.get("times", 1))
@@ -125,14 +147,19 @@ class Published:
             return None, "the reference of its Δ (local MD ResNet-18 of IID-1) and the scores are not printed"
         if "derived" in entry:
             return {column: str(number) for column, number in entry["derived"].items()}, entry["why"]
+        table, base = self.reference_row(row)
+        return base, f"{table.name}, {table.row_name(base)}"
+
+    def reference_row(self, row: Mapping[str, str]) -> tuple[Published, Mapping[str, str]]:
+        """Return the row Δ is against and the table it is in, where the entry names one by its heads."""
+        entry = self.entry["reference"]
         table = load_published(entry["table"]) if "table" in entry else self
         wanted = {head: row[head] for head in self.heads[: self.entry.get("blocks", 0)]} | entry["row"]
-        found = [other for other in table.rows if _fits(other, wanted)]
-        where = f"{table.name}, {table.row_name(found[0])}"
-        return found[0], where
+        return table, next(other for other in table.rows if fits(other, wanted))
 
 
-def _fits(row: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+def fits(row: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    """Whether a row has these words under these heads."""
     return all(row[head] == value for head, value in wanted.items())
 
 
@@ -141,7 +168,22 @@ def _index() -> dict[str, Any]:
     return load_yaml(FOLDER / "tables.yml")[0]
 
 
+def paper_title(paper: str) -> str:
+    """Return what a paper is called."""
+    return _index()["papers"][paper]
+
+
+def paper_setting(paper: str) -> dict[str, Any]:
+    """Return preset, data and rounds of a paper, in our names."""
+    return _index()["settings"][paper.removesuffix("_supp")]
+
+
 def published_names() -> list[str]:
+    """List the tables whose values are at hand, in the order of the papers."""
+    return [name for name in table_names() if load_published(name).is_printed]
+
+
+def table_names() -> list[str]:
     """List all tables, in the order of the papers."""
     return list(_index()["tables"])
 
@@ -168,8 +210,7 @@ def number(text: str) -> float | None:
 
 def as_table(published: Published) -> Table:
     """Return the table as the paper prints it, with best and second marked by us, in each block of its own."""
-    names = [c for c in published.rows[0] if c not in published.heads and not c.endswith("_std")]
-    rows = []
+    names, rows = published.columns, []
     for row in published.rows:
         cells = tuple(_cell(row[name], row.get(f"{name}_std") or "") for name in names)
         rows.append(Row(tuple(row[head] for head in published.heads), cells))

@@ -13,6 +13,7 @@ VERBS = (
     "run",
     "bench",
     "probe",
+    "reproduce",
     "list",
     "show",
     "import_config",

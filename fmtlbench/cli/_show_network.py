@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from ._request import add_overrides, overrides_of
@@ -23,7 +24,7 @@ softmax value; nothing for the products inside attention; a decoder for all task
 
 
 def show_network(args: argparse.Namespace) -> int:
-    records = _describe_networks(args)
+    records = describe_networks(args.scenario, args.name, overrides_of(args))
     if args.json:
         print(json.dumps(records, indent=2, ensure_ascii=False))
         return 0
@@ -35,7 +36,7 @@ def show_network(args: argparse.Namespace) -> int:
     return 0
 
 
-def _describe_networks(args: argparse.Namespace) -> list[dict[str, Any]]:
+def describe_networks(scenario: str, preset: str, overrides: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Describe the network of every kind of client: clients with the same dataset and tasks are one kind."""
     import dataclasses
 
@@ -48,7 +49,7 @@ def _describe_networks(args: argparse.Namespace) -> list[dict[str, Any]]:
     from ..networks import network_of
     from ..resolving import resolve_without_method
 
-    config = resolve_without_method(args.scenario, args.name, overrides=overrides_of(args))
+    config = resolve_without_method(scenario, preset, overrides=overrides)
     weights = describe_weights(config.model)
     # sizes do not depend on the weights
     config = dataclasses.replace(config, model=dataclasses.replace(config.model, pretrained=False, weights=None))

@@ -33,7 +33,7 @@ def show_scenario(args: argparse.Namespace) -> int:
         raise UsageError(
             f"-o {args.output}: the shares of {scenario.name} are drawn by seed; add --seed N to count them"
         )
-    clients = _describe_clients(config, args.seed)
+    clients = describe_clients(config, args.seed)
     files = _draw(scenario.name, clients, config.data.source, args.output) if args.output else []
     stem, tree, origins = read_scenario(args.name)
     declared = Parameters(stem, tree, origins).declared
@@ -71,7 +71,7 @@ def show_scenario(args: argparse.Namespace) -> int:
     return 0
 
 
-def _describe_clients(config: RunConfig, seed: int | None) -> list[dict[str, Any]]:
+def describe_clients(config: RunConfig, seed: int | None) -> list[dict[str, Any]]:
     """Return one record per client, with its share of its dataset; images is None where it depends on the seed."""
     from ..data.views import held_out
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..engine.stored_run import StoredRun
-    from ..listeners import Listener
 
 EPILOG = """\
 Files: <client>/<task>/<image id>.png in RUN/predictions (RUN/predictions-<split> for other splits) or in -o DIR; of
@@ -60,11 +59,14 @@ def add(verbs) -> None:
 def main(args: argparse.Namespace) -> int:
     _check(args)
 
-    from ..engine.predict import check_comparable, save_predictions
+    from ..engine.predict import check_comparable, panel_rows, save_predictions
     from ..engine.stored_run import StoredRun
     from ..listeners.bars import Bars
     from ..listeners.json_lines import JsonLines
+    from ..predictions.panel import draw_panel, merge_clients
     from ..predictions.write import check_replaceable
+    from ..reports.plots.style import save
+    from ._panel import choose_device
 
     progress = Bars() if sys.stderr.isatty() else JsonLines()
     try:
@@ -75,10 +77,12 @@ def main(args: argparse.Namespace) -> int:
         for target in targets:
             check_replaceable(target)
         for run in runs:
-            run.open(args.data_root, _choose_device(args.device, run.config.device, progress), progress)
+            run.open(args.data_root, choose_device(args.device, run.config.device, progress), progress)
         written = [args.panel] if args.panel else []
         if args.panel:
-            _draw(runs, args)
+            limit = args.limit if args.limit or args.images else 3
+            rows = panel_rows(runs, args.split, args.clients, args.tasks, args.images, limit)
+            save(draw_panel(merge_clients(rows), _title_runs(runs)), args.panel, "--panel")
         for run, target in zip(runs, targets):
             choice = (args.split, args.clients, args.tasks, args.images, args.limit, args.arrays)
             written.append(save_predictions(run, target, *choice))
@@ -128,30 +132,6 @@ def _choose_folders(runs: list[StoredRun], args: argparse.Namespace) -> list[Pat
         return [args.output]
     below = [(run.config.scenario.name, run.config.algorithm.name, run.name) for run in runs]
     return [args.output.joinpath(*parts) for parts in below]
-
-
-def _choose_device(asked: str, of_run: str, progress: Listener):
-    """Return the device to predict on: by default of the kind that the run's scores come from."""
-    from ..api import pick_device
-    from ..errors import FmtlbenchError
-
-    try:
-        return pick_device(of_run if asked == "auto" else asked)
-    except FmtlbenchError:
-        if asked != "auto":
-            raise
-        progress.note(f"the run was made on {of_run}, which is not here: predicting on cpu, last digits may differ")
-        return pick_device("cpu")
-
-
-def _draw(runs: list[StoredRun], args: argparse.Namespace) -> None:
-    from ..engine.predict import panel_rows
-    from ..predictions.panel import draw_panel, merge_clients
-    from ..reports.plots.style import save
-
-    limit = args.limit if args.limit or args.images else 3
-    rows = panel_rows(runs, args.split, args.clients, args.tasks, args.images, limit)
-    save(draw_panel(merge_clients(rows), _title_runs(runs)), args.panel, "--panel")
 
 
 def _title_runs(runs: list[StoredRun]) -> list[str]:

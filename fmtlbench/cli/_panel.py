@@ -1,0 +1,53 @@
+"""Predictions of stored runs in one figure, and the device that makes them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from ..engine.stored_run import StoredRun
+    from ..listeners import Listener
+
+
+def draw_runs(
+    runs: Mapping[str, StoredRun],
+    data_root: str | Path | None,
+    device: str,
+    clients: Sequence[str] | None = None,
+    images: Sequence[int] | None = None,
+) -> Figure:
+    """Draw what runs predict, by title, beside the truth: a row per image."""
+    from ..engine.predict import check_comparable, panel_rows
+    from ..listeners.bars import Bars
+    from ..listeners.json_lines import JsonLines
+    from ..predictions.panel import draw_panel, merge_clients
+
+    progress = Bars() if sys.stderr.isatty() else JsonLines()
+    stored = list(runs.values())
+    check_comparable(stored)
+    try:
+        for run in stored:
+            run.open(data_root, choose_device(device, run.config.device, progress), progress)
+        rows = panel_rows(stored, clients=clients, images=images)
+    finally:
+        progress.end()
+    return draw_panel(merge_clients(rows), list(runs))
+
+
+def choose_device(asked: str, of_run: str, progress: Listener) -> Any:
+    """Return the device to predict on: by default of the kind that the run's scores come from."""
+    from ..api import pick_device
+    from ..errors import FmtlbenchError
+
+    try:
+        return pick_device(of_run if asked == "auto" else asked)
+    except FmtlbenchError:
+        if asked != "auto":
+            raise
+        progress.note(f"the run was made on {of_run}, which is not here: predicting on cpu, last digits may differ")
+        return pick_device("cpu")

@@ -1,0 +1,263 @@
+"""From a recipe to runs and back: what a table or figure of a paper asks for, planned; what was found, drawn."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import FmtlbenchError, unknown
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from ..bench.plan import Plan, PlannedRun, Refusal
+    from ..bench.wanted import Wanted, WantedPlan
+    from ..reports.collect import Collection
+    from ..reports.recipes import Asked, Recipe
+    from ..reports.reproduced import Made, Reproduced
+    from ..request import RunRequest
+
+
+@dataclass(frozen=True)
+class Way:
+    """How recipes are made: with which preset (None: each paper's own), seeds and values, and where runs lie."""
+
+    preset: str | None
+    seeds: tuple[int, ...]
+    overrides: Mapping[str, Any]
+    public_code: bool
+    template: RunRequest
+    device: str
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A recipe with its runs. What the preset has no form of is `lacking`, with the reason."""
+
+    recipe: Recipe
+    preset: str
+    wanted: Mapping[Asked, Wanted]
+    lacking: Mapping[Asked, str]
+    whole: WantedPlan  # of all recipes that are planned together
+
+    def runs(self, asked: Asked) -> Mapping[int, PlannedRun]:
+        """Return the runs of every seed; none where there can be none."""
+        return self.whole.runs.get(self.wanted[asked].place, {}) if asked in self.wanted else {}
+
+    def refusal(self, asked: Asked) -> Refusal | None:
+        """Return why the method refuses, if it does."""
+        return self.whole.refused.get(self.wanted[asked].place) if asked in self.wanted else None
+
+    def states(self) -> list[str]:
+        """Return the state of each of its runs, and one for each method that refuses."""
+        runs = {id(run): run.state for asked in self.wanted for run in self.runs(asked).values()}
+        return [*runs.values(), *("refused" for asked in self.wanted if self.refusal(asked))]
+
+
+def choose_recipes(names: Sequence[str]) -> list[Recipe]:
+    """Return the recipes of these names; `all` means every one, a paper's name all of that paper."""
+    from ..reports.recipes import load_recipe, recipe_names
+
+    chosen: dict[str, None] = {}
+    papers = {load_recipe(name).paper for name in recipe_names()}
+    for word in names:
+        if word == "all" or word in papers:
+            chosen |= dict.fromkeys(n for n in recipe_names() if word in ("all", load_recipe(n).paper))
+        elif word in recipe_names():
+            chosen[word] = None
+        else:
+            raise unknown("recipe", word, ["all", *sorted(papers), *recipe_names()])
+    return [load_recipe(name) for name in chosen]
+
+
+def plan_recipes(recipes: Sequence[Recipe], way: Way) -> tuple[list[Planned], Plan]:
+    """Plan the runs that recipes need, those that several of them share once; touch nothing."""
+    from ..bench.plan import join_plans
+    from ..bench.wanted import plan_wanted
+
+    by_preset: dict[str, dict[str, tuple[Recipe, dict[Asked, Wanted], dict[Asked, str]]]] = {}
+    for recipe in recipes:
+        found: dict[Asked, Wanted] = {}
+        lacking: dict[Asked, str] = {}
+        preset = way.preset or recipe.preset
+        for asked in recipe.wanted:
+            one = _as_run(recipe, asked, preset, way.public_code)
+            if isinstance(one, str):
+                lacking[asked] = one
+            else:
+                found[asked] = one
+        by_preset.setdefault(preset, {})[recipe.name] = (recipe, found, lacking)
+    planned: dict[str, Planned] = {}
+    plans = []
+    for preset, members in by_preset.items():
+        unique = {one.place: one for _, found, _ in members.values() for one in found.values()}
+        whole = plan_wanted(list(unique.values()), way.seeds, preset, way.overrides, way.template, way.device)
+        plans.append(whole.plan)
+        for recipe, found, lacking in members.values():
+            planned[recipe.name] = Planned(recipe, preset, found, lacking, whole)
+    return [planned[recipe.name] for recipe in recipes], join_plans(plans)
+
+
+def _as_run(recipe: Recipe, asked: Asked, preset: str, public_code: bool) -> Wanted | str:
+    """Return what is run for what a recipe asks; a text says why the preset has no form of it."""
+    from ..bench.grid import extend_label
+    from ..bench.wanted import Wanted, carry_over
+    from ..reports.recipes import stand_ins
+
+    shown = recipe.as_public_code(asked) if public_code else asked
+    values = {**{f"algo.{key}": value for key, value in shown.options.items()}, **shown.overrides}
+    name = extend_label(shown.label, shown.overrides)
+    one = Wanted(name, _methods_by_title()[shown.method], asked.scenario, values)
+    return carry_over(one, recipe.preset, preset, stand_ins())
+
+
+@cache
+def _methods_by_title() -> dict[str, str]:
+    from ._installed import method_titles
+
+    return {title: name for name, title in method_titles().items()}
+
+
+# -- what was found ----------------------------------------------------------------------------------------------------
+
+
+def gather(planned: Planned) -> tuple[dict[Asked, Made], Collection]:
+    """Return what became of the runs that a recipe asks for, and the finished ones, labelled as the paper does."""
+    from ..reports.collect import collect, empty_collection, relabel
+    from ..reports.reproduced import Made
+
+    finished: dict[Path, str] = {}  # folder → label
+    found: dict[Asked, dict[int, Path]] = {}
+    for asked in planned.recipe.wanted:
+        done = {seed: run for seed, run in planned.runs(asked).items() if run.finished()}
+        found[asked] = {seed: run.store.folder.resolve() for seed, run in done.items()}
+        finished |= dict.fromkeys(found[asked].values(), asked.label)
+    collection = relabel(collect([*finished]) if finished else empty_collection(), finished)
+    records = {run.folder.resolve(): run for run in collection.runs}
+    made = {}
+    for asked, folders in found.items():
+        runs = {seed: records[folder] for seed, folder in folders.items() if folder in records}
+        word, why = ("", "") if runs else _say_absence(planned, asked)
+        made[asked] = Made(runs, word, why, planned.wanted[asked].overrides if asked in planned.wanted else {})
+    return made, collection
+
+
+def _say_absence(planned: Planned, asked: Asked) -> tuple[str, str]:
+    """Return the word in the place of a value, and the reason."""
+    from ..runs.absence import failed_file
+
+    if asked in planned.lacking:
+        return "", planned.lacking[asked]
+    if refusal := planned.refusal(asked):
+        return "NULL", f"refused: {refusal.reason}"
+    if any(failed_file(run.store.folder).exists() for run in planned.runs(asked).values()):
+        return "failed", "its runs failed; their logs say why"
+    return "", "not run yet"
+
+
+def make_table(planned: Planned) -> Reproduced:
+    """Make a recipe's table of what is finished."""
+    from ..reports.recipes import NETWORKS
+    from ..reports.reproduced import reproduce_table
+
+    made, collection = gather(planned)
+    if planned.recipe.kind == NETWORKS:
+        return reproduce_table(planned.recipe, made, collection, _count_networks(planned), planned.preset)
+    return reproduce_table(planned.recipe, made, collection)
+
+
+def _count_networks(planned: Planned) -> list[dict[str, float]]:
+    """Return the values of a table of networks, row by row."""
+    from ._show_network import describe_networks
+
+    recipe = planned.recipe
+    table = recipe.table
+    assert table is not None
+    rows = []
+    for row in table.rows:
+        asked = recipe.row(row)
+        one = _as_run(recipe, asked, planned.preset, False)
+        if isinstance(one, str):
+            rows.append({})
+            continue
+        (network,) = describe_networks(asked.scenario, planned.preset, one.overrides)
+        parts, operations = network["parameters"], network["table1_operations_per_image"]
+        values = {name: count / 1e6 for name, count in parts.items()}
+        values["decoder"] += values.pop("head")  # the paper counts heads with decoders
+        values |= {"total": sum(parts.values()) / 1e6, "operations": operations["total"] / 1e9}
+        if "per_task" in operations:
+            values["per_task"] = operations["per_task"] / 1e9
+        known = recipe.entry["values"].items()
+        rows.append({column: values[name] for column, name in known if name in values})
+    return rows
+
+
+# -- figures -----------------------------------------------------------------------------------------------------------
+
+
+def make_figure(planned: Planned, args: argparse.Namespace, notes: list[str]) -> Figure:
+    """Draw a recipe's figure of what is finished; what a reader must know is added to `notes`."""
+    from ..reports import plots
+    from ..reports.reproduced import figure_notes
+    from ..reports.settings import merge_settings
+
+    recipe = planned.recipe
+    options = recipe.entry.get("options", {})
+    notes += recipe.notes
+    if recipe.kind == "scenarios":
+        return _draw_scenarios(recipe, planned.preset, args)
+    made, collection = gather(planned)
+    lost = [f"{asked.label} of {asked.scenario}: {made[asked].why}" for asked in recipe.lines if not made[asked].runs]
+    if len(lost) == len(recipe.lines):
+        raise FmtlbenchError(f"{recipe.name}: no finished run to draw ({lost[0]})")
+    notes += [f"left out: {line}" for line in lost]
+    notes += figure_notes(recipe, made)
+    if recipe.kind == "panel":
+        return _draw_panel(recipe, made, options, args)
+    if recipe.entry.get("axes"):
+        collection = merge_settings(collection, recipe.entry["axes"])
+    asked = plots.Options(**options, delta=_rule(recipe, made))
+    return plots.make_figure(recipe.kind, collection, asked, notes)
+
+
+def _rule(recipe: Recipe, made: Mapping[Asked, Made]) -> Any:
+    """Return which Δm a figure shows: against the paper's target run where it has one."""
+    from ..reports.delta import Delta, Reference
+
+    target = recipe.target if recipe.entry.get("delta") else None
+    if target is None or not made[target].runs:
+        return None
+    return Delta(reference=Reference(dict(made[target].runs), f"{target.label} of {target.scenario}"))
+
+
+def _draw_scenarios(recipe: Recipe, preset: str, args: argparse.Namespace) -> Figure:
+    from ..reports.distribution import distributions
+    from ..resolving import resolve_without_method
+    from ..words import dataset_title
+    from ._request import overrides_of
+    from ._show_scenario import describe_clients
+
+    panels, titles = {}, {}
+    for name in recipe.entry["scenarios"]:
+        config = resolve_without_method(name, preset, overrides=overrides_of(args))
+        panels[name] = describe_clients(config, None)
+        titles |= {c["dataset"]: dataset_title(c["dataset"], config.data.source) for c in panels[name]}
+    return distributions(panels, titles)
+
+
+def _draw_panel(
+    recipe: Recipe, made: Mapping[Asked, Made], options: Mapping[str, Any], args: argparse.Namespace
+) -> Figure:
+    """Draw predictions of the lowest seed's runs beside the truth."""
+    from ..engine.stored_run import StoredRun
+    from ._panel import draw_runs
+
+    shown = {asked: made[asked].runs for asked in recipe.lines if made[asked].runs}
+    folders = {asked.label: runs[min(runs)].folder for asked, runs in shown.items()}
+    runs = {label: StoredRun(folder) for label, folder in folders.items()}
+    clients = [p.id for p in next(iter(runs.values())).config.scenario.parties() if p.dataset == options["dataset"]]
+    return draw_runs(runs, args.data_root, args.device, clients=clients, images=options["images"])

@@ -1,0 +1,192 @@
+"""`fmtlbench reproduce`: the papers' tables and figures, made of our runs. Never imports torch itself for a table."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ._request import add_circumstances, add_overrides, overrides_of, request_template
+from ._working import (
+    add_effort,
+    carry_out,
+    check_data_root,
+    check_effort,
+    device_of,
+    print_plan,
+)
+
+if TYPE_CHECKING:
+    from ._recipes import Planned, Way
+
+COUNTED = {"done": "done", "begun": "resume", "refused": "refused"}  # by --status: word → state
+
+EPILOG = """\
+Without a name, the recipes are listed. NAME is one of them, a paper (fedhca2, fedhca2_supp, fmtlbench, matfl) or all.
+Runs that are missing are made first, as by fmtlbench bench: the same command goes on with what is left, and several
+recipes share their runs. Then the table is written to DIR as .txt, .csv, .md and .tex, in the paper's layout and line
+by line beside the published values with the gap; a figure as .pdf and .png.
+
+A recipe has its paper's preset, which needs the archives (--data-root, docs/data.md). Another preset gives the same
+table at its size, said in every caption: --preset nano needs minutes and no data. The paper's options of methods and
+its metrics go along; ResNet-18 and Swin-T give way to small networks of their kind, and what has none is left out.
+
+examples:
+  fmtlbench reproduce
+  fmtlbench reproduce fedhca2_table1_st_mt_1 --data-root ~/data --seeds 0-2 --dry-run
+  fmtlbench reproduce fedhca2_table3_ablation_st_mt_1 --preset nano --jobs 2
+  fmtlbench reproduce --status runs --preset nano
+
+Exit code 0: every run is there. 1: some failed or are left.
+"""
+
+
+def add(verbs) -> None:
+    parser = verbs.add_parser(
+        "reproduce",
+        help="a table or figure of the papers, made of our runs",
+        description="Make the tables and figures of the papers anew: run what is missing, then write them.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="which recipes; default: list them")
+    parser.add_argument("--preset", help="instead of the paper's: a name or a .yml file")
+    parser.add_argument("--seeds", default="0", help="for example 0-4; default: 0")
+    parser.add_argument(
+        "--public-code",
+        action="store_true",
+        help="run methods as the public code did that made the paper's numbers, where that is another thing than its "
+        "text says (docs/deviations.md)",
+    )
+    parser.add_argument(
+        "--status", metavar="RUNS", help="show how much of every recipe lies in this folder; run nothing"
+    )
+    add_overrides(parser, "override one value of every run; repeatable")
+    add_effort(parser)
+    add_circumstances(parser)
+    parser.add_argument(
+        "--format",
+        choices=("table", "json", "sh"),
+        default="table",
+        help="of the list, the plan (--dry-run) and --status; sh: one command per missing run; default: table",
+    )
+    parser.add_argument(
+        "-o", "--output", type=Path, default=Path("reproduced"), metavar="DIR", help="default: reproduced"
+    )
+    parser.set_defaults(func=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    from ..cost.energy import choose_energy
+    from ..errors import UsageError
+    from ..files import check_folder
+    from ._recipes import choose_recipes, plan_recipes
+
+    if args.status is not None:
+        args.out = args.status
+    if args.format == "sh" and not args.dry_run:
+        raise UsageError("--format sh: lists what is missing; give --dry-run too, or --format table or json")
+    if not args.names and args.status is None:
+        return _list(args)
+    check_folder(args.out, "--out")
+    recipes = choose_recipes(args.names or ["all"])
+    budget, device = check_effort(args), device_of(args)
+    planned, plan = plan_recipes(recipes, _read_way(args, device.kind))
+    if args.status is not None:
+        return _print_status(planned, args)
+    check_data_root(plan, args)
+    if args.dry_run:
+        print_plan(plan, args.jobs, args.format)
+        return 0
+    check_folder(args.output, "-o")  # hours before it is written
+    choose_energy(args.energy, args.country, args.region)
+    complete = True
+    if plan.runs:
+        outcome = carry_out(plan, args, budget, device)
+        complete = outcome.complete
+        for record in outcome.records.values():
+            if record.outcome == "failed":
+                print(f"failed: {record.run.name}: {record.error} (log: {record.log})", file=sys.stderr)
+    for one in planned:
+        _write(one, args)
+    return 0 if complete else 1
+
+
+def _read_way(args: argparse.Namespace, device: str) -> Way:
+    from ..bench.grid import parse_seeds
+    from ..presets import find_preset
+    from ._recipes import Way
+
+    if args.preset is not None:
+        find_preset(args.preset, "--preset")
+    seeds = parse_seeds(args.seeds, "--seeds")
+    return Way(args.preset, seeds, overrides_of(args), args.public_code, request_template(args), device)
+
+
+def _write(planned: Planned, args: argparse.Namespace) -> None:
+    """Write a recipe's files and print its table, or the names of its figure's files."""
+    from ._recipes import make_figure, make_table
+
+    target = args.output / planned.recipe.name
+    if planned.recipe.is_figure:
+        from ..errors import FmtlbenchError
+        from ..reports.plots import save_figure
+
+        notes: list[str] = []
+        try:
+            figure = make_figure(planned, args, notes)
+        except FmtlbenchError as error:
+            print(f"not drawn: {planned.recipe.name}: {error}", file=sys.stderr)
+            return
+        _write_text(target.with_suffix(".txt"), "".join(f"{note}\n" for note in dict.fromkeys(notes)))
+        for file in save_figure(figure, target):
+            print(file)
+        return
+    from ..reports.formats import render
+
+    tables = make_table(planned).tables()
+    for ending, style in (("txt", "table"), ("csv", "csv"), ("md", "md"), ("tex", "latex")):
+        _write_text(target.with_suffix(f".{ending}"), render(tables, style))
+    print(render(tables, "table"), end="")
+    print(f"written: {target}.txt, .csv, .md, .tex", file=sys.stderr)
+
+
+def _write_text(path: Path, text: str) -> None:
+    from ..files import write_output_text
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_output_text(path, text)
+
+
+def _list(args: argparse.Namespace) -> int:
+    from ..reports.recipes import load_recipe, recipe_names
+
+    records = []
+    for recipe in map(load_recipe, recipe_names()):
+        record = {"name": recipe.name, "source": recipe.source, "title": recipe.title}
+        records.append({**record, "preset": recipe.preset, "runs": len(recipe.wanted)})
+    _print(records, args)
+    return 0
+
+
+def _print_status(planned: list[Planned], args: argparse.Namespace) -> int:
+    records = []
+    for one in planned:
+        states = one.states()
+        counts = {word: states.count(state) for word, state in COUNTED.items()}
+        runs = len(states) - counts["refused"]
+        records.append({"name": one.recipe.name, "preset": one.preset, "runs": runs, **counts})
+    _print(records, args)
+    return 0
+
+
+def _print(records: list[dict], args: argparse.Namespace) -> None:
+    if args.format == "json":
+        import json
+
+        print(json.dumps(records, indent=2, ensure_ascii=False))
+        return
+    from ._tables import print_records
+
+    print_records(records)

@@ -1,0 +1,325 @@
+"""A paper's table made of our runs: in the paper's own layout, and line by line beside what it prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .code_notes import code_notes
+from .collect import Collection, RunRecord
+from .compare import UNLIKE
+from .cost import cost_tables
+from .delta import Delta, Gain, Reference, gain, mark_differences
+from .paper_cells import beside_rows, column_means, column_units, directions, in_columns, score_cell, score_column
+from .published import Published, paper_setting
+from .recipes import COST, DELTAS, NETWORKS, SCORES, Asked, Recipe
+from .settings import describe, merge_settings, say_departures
+from .table import Cell, Column, Row, Table
+
+
+@dataclass(frozen=True)
+class Made:
+    """What became of the runs of one `Asked`: finished ones by seed; `word` and `why` say it where there are none."""
+
+    runs: Mapping[int, RunRecord]
+    word: str = ""  # NULL, failed; empty: not run
+    why: str = ""
+    overrides: Mapping[str, Any] = field(default_factory=dict)  # what the recipe itself sets
+
+
+MadeRuns = Mapping[Asked, Made]
+ByRow = dict[tuple[int, str], dict[int, float]]  # (row, column) → value of each seed
+
+
+@dataclass(frozen=True)
+class Reproduced:
+    """A table of ours: how it looks, and its values by seed; a value that no seed belongs to has seed 0."""
+
+    recipe: Recipe
+    columns: tuple[Column, ...]
+    cells: Mapping[int, Sequence[Cell]]  # by number of the published row
+    by_seed: ByRow
+    caption: str
+    notes: tuple[str, ...]
+    unlike: tuple[str, ...]  # what is not as in the paper
+
+    @property
+    def published(self) -> Published:
+        assert self.recipe.table is not None
+        return self.recipe.table
+
+    def values(self, number: int, column: str) -> dict[int, float]:
+        """Return a cell's value of every seed; {} where nothing was measured."""
+        return self.by_seed.get((number, column), {})
+
+    def tables(self) -> list[Table]:
+        """Return the table in the paper's layout, and the one with measured, published and gap."""
+        return [self._in_layout(), self._beside()]
+
+    def _in_layout(self) -> Table:
+        rows = tuple(Row(self._labels(number), tuple(cells)) for number, cells in self.cells.items())
+        table = self._table(self.recipe.name, rows, ())
+        return table.marked(self.published.entry.get("blocks", 0))
+
+    def _beside(self) -> Table:
+        rows: list[Row] = []
+        for number, cells in self.cells.items():
+            rows += beside_rows(self._labels(number), self.columns, cells, self.published.rows[number])
+        return self._table(f"{self.recipe.name}-beside", tuple(rows), ("Value",))
+
+    def _labels(self, number: int) -> tuple[str, ...]:
+        return tuple(self.published.rows[number][head] for head in self.published.heads)
+
+    def _table(self, name: str, rows: tuple[Row, ...], more: tuple[str, ...]) -> Table:
+        heads = (*(head.capitalize() for head in self.published.heads), *more)
+        told = [f"{UNLIKE} not the paper's setting: {', '.join(self.unlike)}"] if self.unlike else []
+        gap = ["gap: measured − published"] if more and self.published.is_printed else []
+        title = f"{self.recipe.place}, {self.recipe.title}" + (": measured beside published" if more else "")
+        return Table(name, title, self.caption, heads, self.columns, rows, (*told, *gap, *self.notes))
+
+
+def reproduce_table(
+    recipe: Recipe,
+    made: MadeRuns,
+    collection: Collection,
+    networks: Sequence[Mapping[str, float]] = (),
+    preset: str = "",
+) -> Reproduced:
+    """Make a table of finished runs.
+
+    Args:
+        recipe: Of a table.
+        made: What became of the runs that it wants.
+        collection: The finished ones.
+        networks: For a table of networks: the values of every row.
+        preset: For a table of networks: whose they are.
+    """
+    make = {SCORES: _scores, DELTAS: _deltas, COST: _cost}
+    if recipe.kind == NETWORKS:
+        return _networks(recipe, networks, preset)
+    unlike = tuple(find_unlike(recipe, made.values()))
+    return make[recipe.kind](recipe, made, collection, unlike)
+
+
+def find_unlike(recipe: Recipe, made: Iterable[Made]) -> list[str]:
+    """List what keeps the runs from being a repetition of the paper's."""
+    theirs, found = paper_setting(recipe.paper), []
+    for one in made:
+        for run in one.runs.values():
+            for key in ("preset", "data", "rounds"):
+                if run.summary[key] != theirs[key] and not (key == "rounds" and "federation.rounds" in one.overrides):
+                    found.append(f"{key} {run.summary[key]} (paper: {theirs[key]})")
+            departures = run.summary.get("departures")
+            if departures is None:
+                found.append("departures from the preset were not recorded")
+                continue
+            own = {p: v for p, v in departures.items() if p not in one.overrides and p != "federation.rounds"}
+            found += [words] if (words := say_departures(own)) else []
+    return list(dict.fromkeys(found))
+
+
+def figure_notes(recipe: Recipe, made: MadeRuns) -> list[str]:
+    """Say what is to be known of the runs that a figure shows: how they differ from the paper's, and what they are."""
+    shown = [made[asked] for asked in recipe.lines]
+    runs = [run for one in shown for run in one.runs.values()]
+    unlike = find_unlike(recipe, shown)
+    told = [f"not the paper's setting: {', '.join(unlike)}"] if unlike else []
+    return [f"{recipe.source} · measured: {describe(runs)}", *told, *code_notes(runs)]
+
+
+# -- kinds of tables ---------------------------------------------------------------------------------------------------
+
+
+def _scores(recipe: Recipe, made: MadeRuns, collection: Collection, unlike: tuple[str, ...]) -> Reproduced:
+    table = recipe.table
+    assert table is not None
+    mark = UNLIKE if unlike else ""
+    columns = [_column(table, name, mark) for name in table.columns]
+    cells: dict[int, list[Cell]] = {}
+    by_seed: ByRow = {}
+    gains, notes = _row_gains(recipe, made)
+    for (number, _), asked in recipe.cells.items():
+        one = made[asked]
+        seeds = {seed: in_columns(table, run) for seed, run in one.runs.items()}
+        cells[number] = []
+        for column in table.columns:
+            if not seeds:
+                cells[number].append(_absent(one))
+            elif column in table.scores:
+                cells[number].append(score_cell(column, seeds, recipe.spread))
+                by_seed[number, column] = column_means(column, seeds)
+            else:
+                cell, values = gains[number, column]
+                cells[number].append(cell)
+                by_seed[number, column] = values
+    return _finish(recipe, columns, cells, by_seed, collection, notes, unlike)
+
+
+def _row_gains(
+    recipe: Recipe, made: MadeRuns
+) -> tuple[dict[tuple[int, str], tuple[Cell, dict[int, float]]], list[str]]:
+    """Return Δ of every row and Δ column, with its values by seed, and what Δ and its marks mean."""
+    table, rule = recipe.table, Delta()
+    assert table is not None
+    found: dict[tuple[int, str], tuple[Cell, dict[int, float]]] = {}
+    notes: list[str] = []
+    for column, split in table.deltas.items():
+        gains: dict[str, Gain] = {}
+        numbers: dict[str, int] = {}
+        zeros, titles = set(), []
+        for (number, _), asked in recipe.cells.items():
+            if not made[asked].runs:
+                continue
+            name = table.row_name(table.rows[number])
+            base = recipe.reference(number)
+            gains[name], numbers[name] = _gain(recipe, made, asked, base, split), number
+            titles.append(_name(base, recipe))
+            if base is not None and _same(made[asked], made[base]):
+                zeros.add(name)
+        title = " or ".join(dict.fromkeys(titles))
+        marked, marks = mark_differences(gains, zeros, title)
+        found |= {(numbers[name], column): (marked[name], dict(gains[name].by_seed)) for name in gains}
+        notes += [rule.words(title), *marks] if gains else []
+    return found, list(dict.fromkeys(notes))
+
+
+def _deltas(recipe: Recipe, made: MadeRuns, collection: Collection, unlike: tuple[str, ...]) -> Reproduced:
+    """Make a table whose cells are Δ and whose columns are methods."""
+    table = recipe.table
+    assert table is not None
+    columns = [Column(name, name + (f" {UNLIKE}" if unlike else ""), "Δ %") for name in table.columns]
+    cells: dict[int, list[Cell]] = {}
+    by_seed: ByRow = {}
+    for (number, column), asked in recipe.cells.items():
+        of_row = cells.setdefault(number, [])
+        if not made[asked].runs:
+            of_row.append(_absent(made[asked]))
+            continue
+        found = _gain(recipe, made, asked, recipe.target, recipe.split(table.rows[number]))
+        of_row.append(found.cell)
+        by_seed[number, column] = dict(found.by_seed)
+    notes = [Delta().words(_name(recipe.target, recipe))]
+    return _finish(recipe, columns, cells, by_seed, collection, notes, unlike)
+
+
+def _cost(recipe: Recipe, made: MadeRuns, collection: Collection, unlike: tuple[str, ...]) -> Reproduced:
+    """Make a table of costs: the cells of `fmtlbench cost` under the paper's convention, in the paper's order."""
+    table, target = recipe.table, recipe.target
+    assert table is not None and target is not None
+    keys = recipe.entry["values"]
+    base = made[target].runs
+    reference = Reference(dict(base), _name(target, recipe)) if base else None
+    merged = merge_settings(collection, ["architecture"])
+    wanted, convention = recipe.entry["targets"], recipe.entry["convention"]
+    (costs,) = cost_tables(merged, wanted, convention=convention, delta=Delta(reference=reference))
+    places = {run.folder: run.row for run in merged.runs}
+    rows = {row.labels: row.cells for row in costs.rows}
+    cells: dict[int, list[Cell]] = {}
+    by_seed: ByRow = {}
+    for (number, _), asked in recipe.cells.items():
+        one = made[asked]
+        if not one.runs:
+            cells[number] = [_absent(one)] * len(table.columns)
+            continue
+        of_row = rows[places[next(iter(one.runs.values())).folder]]
+        cells[number] = [of_row[costs.column(keys[column])] for column in table.columns]
+        by_seed |= {(number, c): {0: cell.value} for c, cell in zip(table.columns, cells[number]) if cell.value}
+    columns = []
+    for name in table.columns:
+        own = costs.columns[costs.column(keys[name])]
+        columns.append(Column(name, own.title + (f" {UNLIKE}" if unlike else ""), "", own.heading, own.digits))
+    return _finish(recipe, columns, cells, by_seed, collection, list(costs.notes), unlike)
+
+
+def _networks(recipe: Recipe, values: Sequence[Mapping[str, float]], preset: str) -> Reproduced:
+    """Make a table of networks, for which nothing is run."""
+    table = recipe.table
+    assert table is not None
+    own = preset == recipe.preset
+    unlike = () if own else (f"preset {preset} (paper: {recipe.preset})",)
+    columns = tuple(Column(name, name.replace("_", " ") + ("" if own else f" {UNLIKE}")) for name in table.columns)
+    cells = {number: [Cell(of.get(name)) for name in table.columns] for number, of in enumerate(values)}
+    by_seed = {(n, name): {0: value} for n, of in enumerate(values) for name, value in of.items()}
+    caption = f"{recipe.source} · scenario {', '.join(table.scenarios)} · preset {preset} · counted, nothing was run"
+    return Reproduced(recipe, columns, cells, by_seed, caption, recipe.notes, unlike)
+
+
+# -- cells and words ---------------------------------------------------------------------------------------------------
+
+
+def _gain(recipe: Recipe, made: MadeRuns, asked: Asked, base: Asked | None, split: str) -> Gain:
+    """Return Δ of runs over the paper's columns, or over all primary scores where it prints none."""
+    ours = made[asked].runs
+    if base is None or not made[base].runs:
+        return Gain(Cell(note=f"no Δ: no run of {_name(base, recipe)}"))
+    if _same(made[asked], made[base]):
+        return Gain(Cell(0.0, n=len(ours)), dict.fromkeys(ours, 0.0))
+    # Compared with runs of another table, columns that those do not have are left out, as for a named reference.
+    rule = Delta(reference=Reference(dict(made[base].runs), _name(base, recipe)) if base == recipe.target else None)
+    units = _units(recipe, split, rule)
+    up = _up(recipe, [*ours.values()])
+    return gain(
+        {seed: units(run) for seed, run in ours.items()},
+        {seed: units(run) for seed, run in made[base].runs.items()},
+        up,
+        _name(base, recipe),
+        rule,
+    )
+
+
+def _units(recipe: Recipe, split: str, rule: Delta) -> Any:
+    """Return a function from a run to what Δ averages of it."""
+    from .delta import primary_scores
+
+    table = recipe.table
+    if table is not None and table.scores:
+        return lambda run: column_units(table, in_columns(table, run), split, rule)
+    return lambda run: rule.units(primary_scores(run.summary["scores"], split)[0])
+
+
+def _up(recipe: Recipe, runs: Sequence[RunRecord]) -> dict[tuple[str, str], bool]:
+    if recipe.table is not None and recipe.table.scores:
+        return directions(recipe.table)
+    return {(r["task"], r["metric"]): r["higher_is_better"] for run in runs for r in run.summary["scores"]}
+
+
+def _same(one: Made, other: Made) -> bool:
+    return {run.folder for run in one.runs.values()} == {run.folder for run in other.runs.values()}
+
+
+def _name(base: Asked | None, recipe: Recipe) -> str:
+    if base is None:
+        return "the reference"
+    told = [str(value).upper() if key == "model.architecture" else str(value) for key, value in base.overrides.items()]
+    return f"{base.label} of {base.scenario}" + (f" ({', '.join(told)})" if told else "")
+
+
+def _absent(one: Made) -> Cell:
+    return Cell(word=one.word, note=one.why)
+
+
+def _column(table: Published, name: str, mark: str) -> Column:
+    if name in table.scores:
+        return score_column(table, name, table.scores[name], mark)
+    split = table.deltas.get(name, "")
+    heading = f"{split} test images" if len(table.deltas) > 1 else ""
+    return Column(name, "Δm %" + (f" {mark}" if mark else ""), "", heading, 2, True)
+
+
+def _finish(
+    recipe: Recipe,
+    columns: Sequence[Column],
+    cells: Mapping[int, Sequence[Cell]],
+    by_seed: ByRow,
+    collection: Collection,
+    notes: Sequence[str],
+    unlike: tuple[str, ...],
+) -> Reproduced:
+    runs = collection.runs
+    measured = f" · measured: {describe(runs, spread=recipe.spread)}" if runs else " · nothing measured yet"
+    more = [*notes, *recipe.notes, *code_notes(runs)]
+    if recipe.spread == "clients" and recipe.kind == SCORES:
+        more.insert(0, "± over clients: of their means over seeds (n - 1)")
+    caption = f"{recipe.source}{measured}"
+    return Reproduced(recipe, tuple(columns), cells, by_seed, caption, tuple(dict.fromkeys(more)), unlike)

@@ -208,6 +208,10 @@ def _cost(recipe: Recipe, made: MadeRuns, collection: Collection, unlike: tuple[
     table, target = recipe.table, recipe.target
     assert table is not None and target is not None
     keys = recipe.entry["values"]
+    if not collection.runs:
+        columns = [Column(name, name.replace("_", " ")) for name in table.columns]
+        cells = {number: [_absent(made[asked])] * len(columns) for (number, _), asked in recipe.cells.items()}
+        return _finish(recipe, columns, cells, {}, collection, [], unlike)
     base = made[target].runs
     reference = Reference(dict(base), _name(target, recipe)) if base else None
     merged = merge_settings(collection, ["architecture"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -136,14 +137,30 @@ def gather(planned: Planned) -> tuple[dict[Asked, Made], Collection]:
         done = {seed: run for seed, run in planned.runs(asked).items() if run.finished()}
         found[asked] = {seed: run.store.folder.resolve() for seed, run in done.items()}
         finished |= dict.fromkeys(found[asked].values(), asked.label)
-    collection = relabel(collect([*finished]) if finished else empty_collection(), finished)
+    found_runs = collect([*finished], _files_read(planned.recipe)) if finished else empty_collection()
+    collection = relabel(found_runs, finished)
+    for problem in collection.problems:
+        print(f"left out: {problem}", file=sys.stderr)
     records = {run.folder.resolve(): run for run in collection.runs}
     made = {}
     for asked, folders in found.items():
         runs = {seed: records[folder] for seed, folder in folders.items() if folder in records}
-        word, why = ("", "") if runs else _say_absence(planned, asked)
+        word, why = ("", "its files are damaged") if folders else _say_absence(planned, asked)
         made[asked] = Made(runs, word, why, planned.wanted[asked].overrides if asked in planned.wanted else {})
     return made, collection
+
+
+def _files_read(recipe: Recipe) -> tuple[str, ...]:
+    """Return what a recipe reads of a run beside its summary."""
+    from ..reports.recipes import COST
+
+    if recipe.kind == COST:
+        return ("rounds", "timing", "cost")
+    if recipe.is_figure:
+        from ..reports.plots import files_read
+
+        return files_read(recipe.kind)
+    return ()
 
 
 def _say_absence(planned: Planned, asked: Asked) -> tuple[str, str]:
@@ -172,6 +189,9 @@ def make_table(planned: Planned) -> Reproduced:
 
 def _count_networks(planned: Planned) -> list[dict[str, float]]:
     """Return the values of a table of networks, row by row."""
+    from ..bench.wanted import Wanted, carry_over
+    from ..reports.recipes import stand_ins
+    from ..resolving import resolve_without_method
     from ._show_network import describe_networks
 
     recipe = planned.recipe
@@ -180,14 +200,15 @@ def _count_networks(planned: Planned) -> list[dict[str, float]]:
     rows = []
     for row in table.rows:
         asked = recipe.row(row)
-        one = _as_run(recipe, asked, planned.preset, False)
+        one = carry_over(Wanted("", "", asked.scenario, asked.overrides), recipe.preset, planned.preset, stand_ins())
         if isinstance(one, str):
             rows.append({})
             continue
-        (network,) = describe_networks(asked.scenario, planned.preset, one.overrides)
+        config = resolve_without_method(asked.scenario, planned.preset, overrides=one.overrides)
+        (network,) = describe_networks(config)
         parts, operations = network["parameters"], network["table1_operations_per_image"]
         values = {name: count / 1e6 for name, count in parts.items()}
-        values["decoder"] += values.pop("head")  # the paper counts heads with decoders
+        values["decoder"] += values.pop("head", 0.0)  # the paper counts heads with decoders
         values |= {"total": sum(parts.values()) / 1e6, "operations": operations["total"] / 1e9}
         if "per_task" in operations:
             values["per_task"] = operations["per_task"] / 1e9

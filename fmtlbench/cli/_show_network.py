@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._request import add_overrides, overrides_of
+
+if TYPE_CHECKING:
+    from ..config import RunConfig
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +26,9 @@ softmax value; nothing for the products inside attention; a decoder for all task
 
 
 def show_network(args: argparse.Namespace) -> int:
-    records = describe_networks(args.scenario, args.name, overrides_of(args))
+    from ..resolving import resolve_without_method
+
+    records = describe_networks(resolve_without_method(args.scenario, args.name, overrides=overrides_of(args)))
     if args.json:
         print(json.dumps(records, indent=2, ensure_ascii=False))
         return 0
@@ -36,7 +40,7 @@ def show_network(args: argparse.Namespace) -> int:
     return 0
 
 
-def describe_networks(scenario: str, preset: str, overrides: Mapping[str, Any]) -> list[dict[str, Any]]:
+def describe_networks(config: RunConfig) -> list[dict[str, Any]]:
     """Describe the network of every kind of client: clients with the same dataset and tasks are one kind."""
     import dataclasses
 
@@ -47,9 +51,7 @@ def describe_networks(scenario: str, preset: str, overrides: Mapping[str, Any]) 
     from ..models.complexity import flops, parameters, step_flops, table1_operations
     from ..models.weights import describe_weights
     from ..networks import network_of
-    from ..resolving import resolve_without_method
 
-    config = resolve_without_method(scenario, preset, overrides=overrides)
     weights = describe_weights(config.model)
     # sizes do not depend on the weights
     config = dataclasses.replace(config, model=dataclasses.replace(config.model, pretrained=False, weights=None))

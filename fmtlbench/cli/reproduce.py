@@ -13,11 +13,14 @@ from ._working import (
     carry_out,
     check_data_root,
     check_effort,
+    describe_plan,
     device_of,
+    learn_pace,
     print_plan,
 )
 
 if TYPE_CHECKING:
+    from ..bench.plan import Plan
     from ._recipes import Planned, Way
 
 COUNTED = {"done": "done", "begun": "resume", "refused": "refused"}  # by --status: word → state
@@ -97,12 +100,13 @@ def main(args: argparse.Namespace) -> int:
         return _print_status(planned, args)
     check_data_root(plan, args)
     if args.dry_run:
-        print_plan(plan, args.jobs, args.format)
+        _print_plan(planned, plan, args, device.kind)
         return 0
     check_folder(args.output, "-o")  # hours before it is written
     choose_energy(args.energy, args.country, args.region)
     complete = True
     if plan.runs:
+        _say_estimate(plan, args.jobs, device.kind)
         outcome = carry_out(plan, args, budget, device)
         complete = outcome.complete
         for record in outcome.records.values():
@@ -111,6 +115,26 @@ def main(args: argparse.Namespace) -> int:
     for one in planned:
         _write(one, args)
     return 0 if complete else 1
+
+
+def _print_plan(planned: list[Planned], plan: Plan, args: argparse.Namespace, device: str) -> None:
+    """Print what is missing: of one recipe run by run, of several their counts."""
+    if args.format == "table" and len(planned) > 1:
+        _print_status(planned, args)
+        print(describe_plan(plan, learn_pace(plan).total(plan.missing(), args.jobs)))
+    else:
+        print_plan(plan, args.jobs, args.format)
+    if args.format == "table":
+        _say_estimate(plan, args.jobs, device)
+
+
+def _say_estimate(plan: Plan, jobs: int, device: str) -> None:
+    """Say how long the missing runs take where no finished run tells it."""
+    missing = plan.missing()
+    if missing and learn_pace(plan).total(missing, jobs).unknown:
+        from ._operations import estimate
+
+        print(estimate(missing, device), file=sys.stderr)
 
 
 def _read_way(args: argparse.Namespace, device: str) -> Way:

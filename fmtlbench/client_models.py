@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import torch
 from torch import nn
 
@@ -25,6 +27,13 @@ def build_client_model(config: RunConfig, party: Party) -> DenseNet:
         for task, n in task_outputs(config, member.dataset, member.tasks).items():
             everybody[task] = max(n, everybody.get(task, 0))
     return build_model(config.model, size, outputs, config.seed, everybody)
+
+
+def build_shapes(config: RunConfig, party: Party) -> DenseNet:
+    """Build the network of one client of a run without weights or storage: enough to count what it has and does."""
+    scratch = dataclasses.replace(config.model, pretrained=False, weights=None, init="torch")
+    with torch.device("meta"):
+        return build_client_model(dataclasses.replace(config, model=scratch), party)
 
 
 def task_outputs(config: RunConfig, dataset: str, tasks: tuple[str, ...]) -> dict[str, int]:

@@ -42,26 +42,19 @@ def show_network(args: argparse.Namespace) -> int:
 
 def describe_networks(config: RunConfig) -> list[dict[str, Any]]:
     """Describe the network of every kind of client: clients with the same dataset and tasks are one kind."""
-    import dataclasses
-
-    import torch
-
-    from ..client_models import build_client_model
+    from ..client_models import build_shapes
     from ..exchange import Party
     from ..models.complexity import flops, parameters, step_flops, table1_operations
     from ..models.weights import describe_weights
     from ..networks import network_of
 
     weights = describe_weights(config.model)
-    # sizes do not depend on the weights
-    config = dataclasses.replace(config, model=dataclasses.replace(config.model, pretrained=False, weights=None))
     records, seen = [], set()
     for spec in config.scenario.everybody():
         if (spec.dataset, spec.tasks) in seen:
             continue
         seen.add((spec.dataset, spec.tasks))
-        with torch.device("meta"):  # shapes are enough
-            model = build_client_model(config, Party(spec.index, spec.id, spec.dataset, spec.tasks, samples=1))
+        model = build_shapes(config, Party(spec.index, spec.id, spec.dataset, spec.tasks, samples=1))
         size = config.data.size[spec.dataset]
         by_task = network_of(config.model).one_decoder  # the others learn all tasks at once
         steps = step_flops(model, size) if by_task else {"joint": flops(model, size, backward=True)}

@@ -41,16 +41,7 @@ def show_algorithm(args: argparse.Namespace) -> int:
     from ..algorithms import ALGORITHMS
 
     method = ALGORITHMS.resolve(args.name)
-    hints = typing.get_type_hints(method.Params)
-    options = [
-        {
-            "option": f"algo.{f.name}",
-            "default": _default(f),
-            "type": _type(hints[f.name]),
-            "meaning": f.metadata.get("doc", ""),
-        }
-        for f in dataclasses.fields(method.Params)
-    ]
+    options = describe_options(method)
     presets = {name: given[method.name] for name, given in _preset_options().items() if method.name in given}
     text = inspect.cleandoc(inspect.getmodule(method).__doc__ or method.__doc__ or "")
     if args.json:
@@ -76,6 +67,20 @@ def show_algorithm(args: argparse.Namespace) -> int:
         shown = ", ".join(f"algo.{option}={as_typed(value)}" for option, value in given.items())
         print(f"--preset {preset} starts from {shown}")
     return 0
+
+
+def describe_options(method: typing.Any) -> list[dict[str, typing.Any]]:
+    """Return the options of a method's class: how each is given to --set, its default, type and meaning."""
+    hints = typing.get_type_hints(method.Params)
+    return [
+        {
+            "option": f"algo.{f.name}",
+            "default": _default(f),
+            "type": _type(hints[f.name]),
+            "meaning": f.metadata.get("doc", ""),
+        }
+        for f in dataclasses.fields(method.Params)
+    ]
 
 
 def _preset_options() -> dict[str, dict[str, dict[str, typing.Any]]]:

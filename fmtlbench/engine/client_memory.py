@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-
-import torch
-
-from ..client_models import build_client_model
+from ..client_models import build_shapes
 from ..config import RunConfig
 from ..exchange import Party
 
@@ -19,10 +15,7 @@ def client_memory(config: RunConfig, party: Party, tracks: int) -> int:
     """Reckon the bytes of a client's models, gradients and optimisers. What a batch takes besides is not in it."""
     kind = (party.dataset, party.tasks, tracks, config.hash())
     if kind not in _counted:
-        scratch = dataclasses.replace(config.model, pretrained=False, weights=None, init="torch")
-        with torch.device("meta"):  # shapes are enough
-            model = build_client_model(dataclasses.replace(config, model=scratch), party)
-        numbers = sum(parameter.numel() for parameter in model.parameters())
+        numbers = sum(parameter.numel() for parameter in build_shapes(config, party).parameters())
         copies = 2 + MOMENTS[config.train.optimizer] + config.train.amsgrad
         _counted[kind] = 4 * numbers * copies * tracks
     return _counted[kind]

@@ -1,0 +1,360 @@
+"""Gather what a method's card says: options, bytes, refusals, deviations, published ranks, own runs, probes.
+
+Nothing is typed in here: all is read from the methods, presets, docs/deviations.md, published tables and results/.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "algorithms"))
+from toys import make_round, of
+
+from fmtlbench.algorithms import ALGORITHMS, Algorithm
+from fmtlbench.checks import why_unfit
+from fmtlbench.client_models import build_shapes
+from fmtlbench.config import RunConfig
+from fmtlbench.data.views import name_parties
+from fmtlbench.engine.ledger import Ledger
+from fmtlbench.exchange import Party
+from fmtlbench.hooks import build_options, refusal_of
+from fmtlbench.models.complexity import parameters
+from fmtlbench.presets import preset_files, read_preset
+from fmtlbench.reports.collect import collect
+from fmtlbench.reports.delta import Delta
+from fmtlbench.reports.labels import zoo_rank
+from fmtlbench.reports.leaderboard import Board, boards
+from fmtlbench.reports.published import Published, as_table, load_published, number, published_names
+from fmtlbench.reports.table import mean_cell
+from fmtlbench.resolving import parse_overrides, resolve_options, resolve_without_method
+from fmtlbench.scenarios import Expectation, Scenario, load_scenario, probe_names, scenario_files
+from fmtlbench.schema import locate
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+
+PACKAGE = "fmtlbench.algorithms."
+RESULTS = ROOT / "results" / "nano-3"
+BILLED = ("st_mt_1", "iid1_sdmt")  # different tasks, decoder by decoder; the same tasks, whole models
+NETWORK = "paper"  # the preset whose network is billed
+DEFAULT = "nano"  # the preset that runs have by default
+
+Method = type[Algorithm]
+
+
+def built_in() -> list[Method]:
+    """Return the methods of the package, not those of entry points, in the order of the papers' tables."""
+    names = [name for name in ALGORITHMS if ALGORITHMS.home_of(name).startswith(PACKAGE)]
+    return [ALGORITHMS[name] for name in sorted(names, key=zoo_rank)]
+
+
+def source_file(method: Method) -> str:
+    """Return the file that implements a built-in method, from the repository's top."""
+    return f"algorithms/{ALGORITHMS.home_of(method.name).removeprefix(PACKAGE)}.py"
+
+
+def titled(text: str, title: str) -> bool:
+    """Say whether a text names a method; a title of several words may begin with a small letter inside a sentence."""
+    flags = re.IGNORECASE if " " in title else 0
+    return re.search(rf"(?<![\w-]){re.escape(title)}(?![\w-])", text, flags) is not None
+
+
+# -- options -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Given:
+    """The value that a preset gives an option in place of the default, and the comment that stands behind it."""
+
+    preset: str
+    option: str
+    value: Any
+    source: str
+
+
+def given_by_presets(method: Method) -> list[Given]:
+    """Return what the installed presets give a method."""
+    found = []
+    for preset, (tree, origins) in _presets().items():
+        for option, value in tree.get("algorithms", {}).get(method.name, {}).items():
+            place = locate(f"algorithms.{method.name}.{option}", origins)
+            found.append(Given(preset, option, value, _comment_at(place)))
+    return found
+
+
+@cache
+def _presets() -> dict[str, tuple[dict, dict[str, str]]]:
+    return {name: read_preset(name) for name in preset_files()}
+
+
+def _comment_at(place: str) -> str:
+    """Return the comment at the end of a line that is given as file:line."""
+    file, _, line = place.rpartition(":")
+    return Path(file).read_text(encoding="utf-8").splitlines()[int(line) - 1].partition(" # ")[2].strip()
+
+
+# -- what travels ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class World:
+    """A scenario under a preset: its clients, and how many numbers each one's rows have."""
+
+    config: RunConfig
+    parties: tuple[Party, ...]
+    rows: Mapping[int, Mapping[str, tuple[int, ...]]]  # client → kind → a length per row
+
+
+@cache
+def load_world(scenario: str, preset: str = NETWORK) -> World:
+    """Count the networks of a scenario's clients, once for all methods."""
+    config = resolve_without_method(scenario, preset)
+    specs = config.scenario.parties()
+    parties = tuple(name_parties(config, specs, [1] * len(specs)))
+    rows = {}
+    counted: dict[tuple, dict[str, int]] = {}
+    for party in parties:
+        kind = (party.dataset, party.tasks)
+        if kind not in counted:
+            counted[kind] = parameters(build_shapes(config, party))
+        counts = counted[kind]
+        decoders = counts["decoder"] + (counts["head"] if config.heads_travel else 0)
+        each = decoders // party.decoders  # all decoders of a network are alike
+        rows[party.index] = {"encoder": (counts["encoder"],), "decoder": (each,) * party.decoders}
+    return World(config, parties, rows)
+
+
+@dataclass(frozen=True)
+class Bill:
+    """What travels in one kind of round."""
+
+    rounds: int  # how many of the run's are such
+    up: tuple[str, ...]  # kinds
+    down: tuple[str, ...]
+    ledger: Ledger
+
+
+def make_bills(method: Method, world: World, options: str = "") -> list[Bill]:
+    """Bill the rounds of a run, one entry for every choice of what travels; `options` as --set takes them."""
+    given = parse_overrides(options.split())
+    algorithm = method(build_options(method, given, {}), world.parties)
+    rounds: dict[tuple[str, ...], list[int]] = {}
+    for index in range(world.config.federation.rounds):
+        rounds.setdefault(tuple(algorithm.shared(index)), []).append(index)
+    bills = []
+    for up, indices in rounds.items():
+        toy = of(make_round(world.parties, index=indices[0]), algorithm)
+        down = tuple(algorithm.aggregate(toy)) if up else ()
+        ledger = Ledger(algorithm.billed_copies())
+        for party in world.parties:
+            for direction, kinds in (("up", up), ("down", down)):
+                for kind in kinds:
+                    sizes = world.rows[party.index][kind]
+                    ledger.book(party.id, direction, kind, [torch.empty(size, device="meta") for size in sizes])
+        bills.append(Bill(len(indices), up, down, ledger))
+    return bills
+
+
+def refusals(method: Method) -> dict[str, list[str]]:
+    """Return why a method has no meaning somewhere, and where: scenarios with the default preset, absent clients."""
+    options = resolve_options(method.name, DEFAULT, {})[1]
+    found: dict[str, list[str]] = {}
+    for place, config in _places().items():
+        reason = refusal_of(method, options, config.scenario, config.federation) or why_unfit(config, method, options)
+        if reason:
+            found.setdefault(reason, []).append(place)
+    return found
+
+
+@cache
+def _places() -> dict[str, RunConfig]:
+    """Return all scenarios with the default preset, and one of them with clients that miss rounds."""
+    places = {f"`{name}`": resolve_without_method(name, DEFAULT) for name in scenario_files()}
+    first = places[f"`{BILLED[0]}`"]
+    absent = replace(first, federation=replace(first.federation, participation=0.5))
+    return {**places, "`federation.participation` below 1": absent}
+
+
+# -- deviations --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """A row of docs/deviations.md about methods."""
+
+    where: str
+    public: str
+    ours: str
+    reproduce: str
+
+
+def deviations(method: Method) -> list[Deviation]:
+    """Return the rows that name a method; what stands in brackets there is whose code it is."""
+    return [row for row in _deviation_rows() if titled(re.sub(r"\(.*?\)", "", row.where), method.title)]
+
+
+def deviations_of_all() -> list[Deviation]:
+    """Return the rows that are about every method."""
+    return [row for row in _deviation_rows() if row.where.split()[0] == "all"]
+
+
+def open_points(method: Method) -> list[str]:
+    """Return what docs/deviations.md says of a method where its paper leaves something open."""
+    section = _deviation_section("Where a paper leaves something open")
+    points = re.split(r"^- ", section, flags=re.MULTILINE)[1:]
+    return [" ".join(point.split()) for point in points if titled(point, method.title)]
+
+
+@cache
+def _deviation_rows() -> list[Deviation]:
+    found = []
+    for title in ("Methods", "Other public implementations"):
+        where = ""
+        for line in _deviation_section(title).splitlines():
+            if not line.startswith("| ") or line.startswith(("| Method", "| Code")):
+                continue
+            cells = [cell.strip() for cell in line.strip("|").split("|")]
+            where = cells[0] or where  # an empty cell repeats the one above
+            found.append(Deviation(where, cells[1], cells[2], cells[3] if len(cells) > 4 else ""))
+    return found
+
+
+@cache
+def _deviation_section(title: str) -> str:
+    text = (HERE / "deviations.md").read_text(encoding="utf-8")
+    return text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+# -- published and own numbers -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One number of a method in a published table, and its rank among the rows of its block."""
+
+    scenario: str
+    row: str
+    column: str
+    printed: str
+    rank: str
+
+
+def published_standings(method: Method) -> Iterator[tuple[Published, list[Standing]]]:
+    """Go through the tables that have a method: by Δ where they print one, else by each score.
+
+    Left out is a table without Δ that has no other method.
+    """
+    for published in map(load_published, published_names()):
+        found = _of_columns(published, method) if method.title in published.deltas else _of_rows(published, method)
+        if found and (published.deltas or not has_nobody_else(published, method)):
+            yield published, found
+
+
+def has_nobody_else(published: Published, method: Method) -> bool:
+    """Say whether all rows of a table are variants of one method."""
+    return all(_is_variant(published.label(row), method) for row in published.rows)
+
+
+def _is_variant(label: str, method: Method) -> bool:
+    return re.fullmatch(rf"{re.escape(method.title)}(-E)?( \(.*\))?", label) is not None
+
+
+def _of_columns(published: Published, method: Method) -> list[Standing]:
+    """Rank a method among its neighbours in a row, where columns are methods."""
+    found = []
+    for row in published.rows:
+        printed = row[method.title]
+        rank = _rank(printed, [row[name] for name in published.deltas])
+        found.append(Standing(published.scenario(row), published.row_name(row), "Δ", printed, rank))
+    return found
+
+
+def _of_rows(published: Published, method: Method) -> list[Standing]:
+    table, block = as_table(published), published.entry.get("blocks", 0)
+    places = [i for i, c in enumerate(table.columns) if c.key in (published.deltas or published.scores)]
+    standings = []
+    for source, row in zip(published.rows, table.rows):
+        label = published.label(source)
+        if not _is_variant(label, method):
+            continue
+        rivals = [other for other in table.rows if other.labels[:block] == row.labels[:block]]
+        name, printed = published.row_name(source), source.get("method", "")
+        if label != published.index["labels"].get(printed, printed):
+            name += f" (here {label})"
+        for place in places:
+            column = table.columns[place]
+            texts = [other.cells[place].printed or other.cells[place].word for other in (row, *rivals)]
+            title = "Δ" if column.key in published.deltas else f"{column.title} {column.metric}"
+            if len(published.deltas) > 1:
+                title += f" {column.heading}"
+            rank = _rank(texts[0], texts[1:], column.higher_is_better)
+            standings.append(Standing(published.scenario(source), name, title, texts[0], rank))
+    return standings
+
+
+def _rank(mine: str, everybody: Sequence[str], up: bool | None = True) -> str:
+    """Return a printed number's place among those of its block; a word has none."""
+    numbers = [value for value in map(number, everybody) if value is not None]
+    if (own := number(mine)) is None:
+        return "–"
+    better = sum(value < own if up is False else value > own for value in numbers)
+    return f"{better + 1} of {len(numbers)}"
+
+
+def published_notes(published: Published, method: Method) -> list[str]:
+    """Return the notes of a table that are about a method."""
+    about = re.compile(rf"{re.escape(method.title)}:|inferred: .*? as {re.escape(method.title)}(-E)?:")
+    return [note for note in published.notes if about.match(note)]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Δm of a method in runs that lie under results/."""
+
+    board: Board
+    preset: str
+    delta: str
+    seeds: int
+
+
+def measured(method: Method) -> list[Measured]:
+    """Return what own runs say of a method, scenario by scenario."""
+    found = []
+    for board in _boards():
+        for key in (key for key in board.methods if key[0] == method.name):
+            cell, by_seed = board.cells[key], board.gains[key].by_seed
+            spread = mean_cell(list(by_seed.values())).std
+            text = f"{cell.value:.2f}{cell.signs}"
+            if cell.interval is not None:
+                text += f" ± {spread:.2f} [{cell.interval[0]:.2f}, {cell.interval[1]:.2f}]"
+            found.append(Measured(board, board.runs[0].summary["preset"], text, len(by_seed)))
+    return found
+
+
+@cache
+def _boards() -> list[Board]:
+    return boards(collect([RESULTS]), None, "global", Delta())
+
+
+# -- probes ------------------------------------------------------------------------------------------------------------
+
+
+def asked_by_probes(method: Method) -> Iterator[tuple[Scenario, Expectation]]:
+    """Go through what probes expect of a method's roles."""
+    for scenario in _probes():
+        for expectation in scenario.probe.expect:
+            if set(expectation.who) & set(method.roles) and expectation.than != method.name:
+                yield scenario, expectation
+
+
+@cache
+def _probes() -> list[Scenario]:
+    return [load_scenario(name) for name in probe_names()]

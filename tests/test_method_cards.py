@@ -1,0 +1,171 @@
+"""The cards in docs/methods/: one per built-in method, fresh, complete, and with math that Markdown leaves alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from fmtlbench.algorithms import ALGORITHMS, Algorithm
+
+DOCS = Path(__file__).parents[1] / "docs"
+FOLDER = DOCS / "methods"
+FILES = sorted((DOCS.parent / "algorithms").glob("[!_]*.py"))
+METHODS = [file.stem for file in FILES]
+sys.path.insert(0, str(DOCS))
+try:
+    import method_facts
+    import write_method_cards as cards
+finally:
+    sys.path.remove(str(DOCS))
+
+
+def card(name: str) -> str:
+    return (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+
+
+def section(name: str, title: str) -> str:
+    return card(name).partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+def math_of(text: str) -> list[str]:
+    """Return what stands between dollars, code aside."""
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
+    blocks = re.findall(r"\$\$(.*?)\$\$", text, re.DOTALL)
+    return blocks + re.findall(r"\$([^$]*)\$", re.sub(r"\$\$.*?\$\$", "", text, flags=re.DOTALL))
+
+
+def test_every_page_is_fresh():
+    for file, text in cards.write_pages().items():
+        assert file.read_text(encoding="utf-8") == text, (
+            f"{file.name} is stale; python docs/write_method_cards.py makes it anew"
+        )
+
+
+def test_every_method_has_a_card_and_equations_and_nobody_else_has():
+    assert len(METHODS) >= 15
+    assert {file.stem for file in FOLDER.glob("*.md")} == {*METHODS, "README"}
+    assert set(cards.load_equations()["methods"]) == set(METHODS)
+    index = cards.INDEX.read_text(encoding="utf-8")
+    assert set(re.findall(r"\]\((\w+)\.md\)", index)) == set(METHODS)
+
+
+def test_a_method_of_another_package_needs_no_card(monkeypatch):
+    stranger = type("Stranger", (Algorithm,), {"__module__": "elsewhere.stranger", "title": "S", "paper": "none"})
+    assert "stranger" not in ALGORITHMS
+    monkeypatch.setattr(ALGORITHMS, "_items", dict(ALGORITHMS._items))
+    monkeypatch.setattr(ALGORITHMS, "_origins", dict(ALGORITHMS._origins))
+    ALGORITHMS.register("stranger")(stranger)
+    assert "stranger" in ALGORITHMS
+    assert [method.name for method in cards.built_in() if method.name not in METHODS] == []
+
+
+def test_equations_use_every_symbol_and_no_unknown_one():
+    known = cards.load_equations()
+    used = {key for own in known["methods"].values() for key in own["uses"]}
+    assert used == set(known["symbols"])
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_card_says_what_the_class_says(name):
+    method, text = ALGORITHMS[name], card(name)
+    assert f"\n# {method.title}\n" in text and method.paper in text
+    assert f"fmtlbench run --algo {name} " in text and f"(../../algorithms/{name}.py)" in text
+    assert all(f"`{role}`" in text for role in method.roles)
+    options = section(name, "Options")
+    for field in dataclasses.fields(method.Params):
+        assert f"| `algo.{field.name}` |" in options and field.metadata["doc"] in options
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_math_is_balanced_and_survives_markdown(name):
+    text = card(name)
+    assert text.count("\n$$\n") % 2 == 0 and text.count("$$") == text.count("\n$$\n") >= 4
+    formulas = math_of(text)
+    rest = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
+    assert rest.count("$") == 2 * len(formulas) + rest.count("$$")
+    for formula in formulas:
+        opened, closed = (re.findall(rf"\\{side}(?![a-z])", formula) for side in ("left", "right"))
+        assert formula.count("{") == formula.count("}") and len(opened) == len(closed), formula
+        assert not re.search(r"\\[^A-Za-z]", formula), f"Markdown eats the backslash: {formula}"
+        assert not re.search(r"[^A-Za-z0-9]_|\*|<", formula), f"Markdown may take it for emphasis or a tag: {formula}"
+
+
+def test_presets_come_with_their_source():
+    fedprox = section("fedprox", "Options")
+    assert "`algo.mu=0.001` | code: the default of its flag mu |" in fedprox
+    given = method_facts.given_by_presets(ALGORITHMS["matfl"])
+    assert {(g.preset, g.option, g.value) for g in given} >= {("mat-fl", "friends", 8), ("fmtl-bench", "k", 2)}
+    assert all(g.source for name in METHODS for g in method_facts.given_by_presets(ALGORITHMS[name]))
+
+
+def test_bills_follow_from_the_networks():
+    world = method_facts.load_world("st_mt_1")
+    encoder, decoder = world.rows[0]["encoder"][0], world.rows[0]["decoder"][0]
+    clients, decoders = len(world.parties), sum(len(party.tasks) for party in world.parties)
+
+    def total(name, options=""):
+        return [
+            bill.ledger.total("up") // 4 for bill in method_facts.make_bills(ALGORITHMS[name], world, options)
+        ]  # float32
+
+    assert (clients, decoders) == (6, 9)
+    assert total("local") == [0]
+    assert total("fedper") == [clients * encoder]
+    assert total("fedavg") == total("fedhca2") == [clients * encoder + decoders * decoder]
+    assert total("fedmtl", "protocol=whole") == [clients * total("fedmtl")[0]]
+    assert total("fedsta", "unify_every=10") == [total("fedper")[0], total("fedavg")[0]]
+
+
+def test_heads_travel_with_whole_models_of_alike_clients_only():
+    assert "in the decoders' row" in section("fedavg", "What travels")
+    assert "in the decoders' row" not in section("fedper", "What travels")
+
+
+def test_refused_scenarios_are_told_with_the_reason():
+    assert re.search(
+        r"NULL with `niid6_ubcdmt`: whole models of clients with 2 and 4", section("ditto", "What travels")
+    )
+    assert "NULL" not in section("fedper", "What travels")
+    assert "`federation.participation` below 1" in section("local", "What travels")
+
+
+def test_ranks_are_those_of_the_printed_numbers():
+    assert "| `st_mt_1` | FedHCA2 | Δ | 2.18 | 1 of 8 |" in section("fedhca2", "Where it stands")
+    assert "| resnet FedAvg MD | Δ | NULL | – |" in section("fedavg", "Where it stands")
+    assert "(here PCGrad-E)" in section("pcgrad", "Where it stands")
+    assert method_facts._rank("1.0", ["1.0", "2.0", "1.0", "OOM"]) == "2 of 3"
+    assert method_facts._rank("1.0", ["1.0", "2.0"], up=False) == "1 of 2"
+
+
+def test_measured_rows_are_those_of_runs():
+    assert "no run of it" in section("cagrad", "Where it stands")
+    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    measured = section("fedavg", "Where it stands").partition("**Measured**")[2]
+    for value, interval in re.findall(r"\| (-?[\d.]+)[†‡]* ± [\d.]+ (\[[^]]*\]) \| 5 \|", measured):
+        assert value in readme and interval in readme
+    assert measured.count("`nano`") == 2
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_deviations_name_the_method(name):
+    title = ALGORITHMS[name].title
+    rows = method_facts.deviations(ALGORITHMS[name])
+    assert all(title in row.where for row in rows)
+    text = section(name, "Where public code departs")
+    assert "(../deviations.md)" in text and all(row.public in text for row in rows)
+
+
+def test_brackets_say_whose_code_it_is():
+    assert [row.where for row in method_facts.deviations(ALGORITHMS["fedsta"])] == ["FedSTA (FedHCA² supplement)"]
+    mine = {row.where for row in method_facts.deviations(ALGORITHMS["fedhca2"])}
+    assert not any(where.startswith(("FedAvg", "FedSTA", "all")) for where in mine)
+
+
+def test_probes_ask_by_role():
+    assert "`probe_two_worlds` | `clusters`" in section("matfl", "Probes")
+    assert "clusters" not in section("fedavg", "Probes") and "`probe_strangers`" in section("fedavg", "Probes")
+    assert "Nothing" in section("local", "Probes")

@@ -19,7 +19,11 @@ class Operations:
         self._networks: dict[str, list[dict[str, Any]]] = {}
 
     def of_round(self, config: RunConfig) -> float:
-        """Return the operations of one round: all clients' training images, as often as they have epochs."""
+        """Return the operations of one round: all clients' training images, as often as they have epochs.
+
+        A method that trains several models trains each of them on all images.
+        """
+        from ..algorithms import ALGORITHMS
         from ._show_scenario import describe_clients
 
         costs = {(of["dataset"], tuple(of["tasks"])): _choose_cost(config, of) for of in self._describe(config)}
@@ -32,7 +36,8 @@ class Operations:
             images -= client.get("held_out") or 0
             epochs = config.train.local_epochs[client["dataset"]]
             total += images * epochs * costs[client["dataset"], tuple(client["tasks"])]
-        return total
+        method = config.algorithm.file or config.algorithm.name
+        return total * len(ALGORITHMS.resolve(method).tracks)
 
     def of_run(self, config: RunConfig) -> float:
         """Return the operations of all rounds."""

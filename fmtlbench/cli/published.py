@@ -21,7 +21,7 @@ def add(verbs) -> None:
     parser = verbs.add_parser(
         "published",
         help="the papers' tables as data",
-        description="The papers' tables as data: list them, print one, recompute their Δ, or check what the papers say.",
+        description="The papers' tables as data: list them, print one, recompute their Δ, or check the papers' claims.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -31,7 +31,7 @@ def add(verbs) -> None:
     asked.add_argument(
         "--claims",
         action="store_true",
-        help="check the papers' claims on their printed numbers, all or those about NAME",
+        help="check the papers' claims on printed numbers, all or those about NAME",
     )
     add_format(parser)
     parser.set_defaults(func=main)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ...words import say_count
 from ..published import load_published, published_names
 from ..table import Cell, Column, Row, Table
 from ._cells import Evidence, PrintedEvidence
@@ -46,21 +47,18 @@ def judge_printed(names: Iterable[str] | None = None) -> list[Verdict]:
 
 def claims_table(verdicts: Sequence[Verdict], on: str = "the papers' printed numbers") -> Table:
     """Make a table of verdicts; `on` says which numbers they are on."""
-    rows = [
-        Row(
-            (v.claim.name, v.claim.where),
-            (Cell(word=v.answer, note=_audit(v)), Cell(word=v.claim.says), Cell(word=v.statistic)),
-        )
-        for v in verdicts
-    ]
+    rows = []
+    for v in verdicts:
+        answer = Cell(word=v.answer, note=_audit(v))
+        rows.append(Row((v.claim.name, v.claim.where, v.claim.says), (answer, Cell(word=v.statistic))))
     count = Counter(verdict.answer for verdict in verdicts)
-    tally = ", ".join(f"{count[answer]} {answer}" for answer in ANSWERS if count[answer])
+    tally = ", ".join(f"{answer} {count[answer]}" for answer in ANSWERS if count[answer])
     return Table(
         "claims",
         "The papers' claims",
-        f"{len(verdicts)} claims on {on}: {tally or 'none'}",
-        ("Claim", "Where"),
-        (Column("answer", "answer"), Column("says", "says"), Column("statistic", "statistic")),
+        f"{say_count(len(verdicts), 'claim')} on {on}: {tally or 'none'}",
+        ("Claim", "Where", "Says"),
+        (Column("answer", "answer"), Column("statistic", "statistic")),
         tuple(rows),
         ("says: in our words, the weakest reading that still says it",),
     )

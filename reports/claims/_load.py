@@ -133,6 +133,10 @@ def _claim(name: str, given: Any, index: _Index, origins: Mapping[str, str]) -> 
     if len(claim.published) == len(claim.tables):  # what is not at hand yet cannot be checked
         for check in made:
             check.verify(claim.published, where)
-            if not check.tree(Pool(check.places(claim.published), alike=index.alike)).parts:
+            try:
+                tree = check.tree(Pool(check.places(claim.published), alike=index.alike))
+            except UsageError as error:
+                raise UsageError(f"{where}: {error}") from None
+            if not tree.parts:
                 raise UsageError(f"{where}: {check.kind}: no two cells to compare")
     return claim

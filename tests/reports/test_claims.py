@@ -113,16 +113,10 @@ def test_what_does_not_hold_says_what_the_numbers_say_instead(printed):
 def test_without_numbers_are_only_figures_and_tables_without_any(printed):
     for verdict in printed:
         if verdict.answer == NO_NUMBERS and not verdict.claim.entry.figure:
-            cells = [
-                number(row[column])
-                for table in verdict.claim.published
-                for check in verdict.claim.checks
-                for row in table.rows
-                for column in check.columns
-                if column in row
-            ]
-            absent = len(verdict.claim.published) < len(verdict.claim.tables)
-            assert absent or any(cell is None for cell in cells), verdict.claim.name
+            claim = verdict.claim
+            places = [place for check in claim.checks for place in check.places(claim.published)]
+            empty = any(number(place.row[place.column]) is None for place in places)
+            assert empty or len(claim.published) < len(claim.tables), claim.name
         if verdict.claim.entry.figure:
             assert verdict.answer == NO_NUMBERS
             assert "takes stored runs of" in verdict.statistic or "no check: " in verdict.statistic

@@ -39,40 +39,44 @@ fmtlbench reproduce --claims --preset nano                      # what the paper
 ```
 
 A recipe is data: `reports/published/tables.yml` says what the rows of a table are (method, scenario, network),
-`recipes.yml` beside it what that does not say, and the figures. The runs are those of `fmtlbench bench`: finished ones are
-taken, unfinished ones go on, several recipes share theirs. A table is written as text, CSV, Markdown and LaTeX, in the
-paper's rows, columns and order with best and second best marked, and once more line by line: measured, published, gap. A
-figure is written as PDF and PNG, with what is to be known of it in a `.txt` file.
+`recipes.yml` beside it what that does not say, and the figures. The runs are those of `fmtlbench bench`: finished
+ones are taken, unfinished ones go on, several recipes share theirs. A table is written as text, CSV, Markdown and
+LaTeX, in the paper's rows, columns and order with best and second best marked, and once more line by line:
+measured, published, gap. A figure is written as PDF and PNG, with what is to be known of it in a `.txt` file.
 
-- **Preset.** By default the paper's own, with the archives that [data.md](data.md) describes. With another one, the paper's
-  options of methods, its networks' options and its metrics go along, all else is the preset's; the first note says what is
-  not as in the paper, and `≠` marks every column. On the nano tier `resnet_nano` stands for ResNet-18 and `swin_nano` for
-  Swin-T where rows differ in them; Swin-S and Swin-B have no small form and their rows are left out.
-- **Methods** are as their papers define them. `--public-code` runs those of FMTL-Bench and MaT-FL as the code did that made
-  the numbers, which is something else for FedProx, FedAMP, FedMTL, PCGrad, FedRep and MaT-FL ([deviations.md](deviations.md)).
+- **Preset.** By default the paper's own, with the archives that [data.md](data.md) describes. With another one, the
+  paper's options of methods, its networks' options and its metrics go along, all else is the preset's; the first
+  note says what is not as in the paper, and `≠` marks every column. On the nano tier `resnet_nano` stands for
+  ResNet-18 and `swin_nano` for Swin-T where rows differ in them; Swin-S and Swin-B have no small form and their
+  rows are left out.
+- **Methods** are as their papers define them. `--public-code` runs those of FMTL-Bench and MaT-FL as the code did
+  that made the numbers, which is something else for FedProx, FedAMP, FedMTL, PCGrad, FedRep and MaT-FL
+  ([deviations.md](deviations.md)).
 - **Δ** is against the run that the paper names: a row of the table, or for FMTL-Bench the local MD ResNet-18 run of
-  IID-1, which is then among the runs. Table 5's columns include PASCAL-Context, so its own Local is taken, as in Table 7.
-- **Spread.** ± is over seeds; in FMTL-Bench's tables over clients, as printed there. With one seed there is no test.
+  IID-1, which is then among the runs. Table 5's columns include PASCAL-Context, so its own Local is taken, as in
+  Table 7.
+- **Spread.** ± is over seeds; in FMTL-Bench's tables over clients, as printed there. With one seed there is no
+  test.
 - FMTL-Bench's Tables 2 to 5: the text at hand lacks their values, so nothing is published beside them.
-- FMTL-Bench's Figures 4 and 5 take the clients' own test images, 16 blocks of (client, task): with the global ones alike
-  clients are one block, and four blocks can prove nothing. The paper does not say what its blocks are.
+- FMTL-Bench's Figures 4 and 5 take the clients' own test images, 16 blocks of (client, task): with the global ones
+  alike clients are one block, and four blocks can prove nothing. The paper does not say what its blocks are.
 
 ## Claims
 
-`fmtlbench reproduce --claims` checks {claims} statements of the papers' result sections ([reports.md](reports.md)) on the
-printed numbers and, where runs are there, on ours: *holds*, *does not hold* or *undecided*, with the statistic. With one
-seed nothing is decided.
+`fmtlbench reproduce --claims` checks {claims} statements of the papers' result sections ([reports.md](reports.md))
+on the printed numbers and, where runs are there, on ours: *holds*, *does not hold* or *undecided*, with the
+statistic. With one seed nothing is decided.
 
 ## Cost
 
-Runs are counted for one seed. GPU hours are of training alone, on one RTX 2080 Ti: operations of all training images
-(forward and backward, counted on the networks; twice for Ditto, which trains two models) ÷ the speed at which
-FMTL-Bench's Table 8 was made, {rate:.1f} TFLOP/s per GPU: the median over its 18 rows of the operations of a round ÷ its
-seconds per round ÷ {gpus} GPUs. Rows of Table 8 lie between {low:.1f} and {high:.1f}. Recipes share runs: all of them together need
-{together} runs and {all_hours} GPU hours.
+Runs are counted for one seed. GPU hours are of training alone, on one RTX 2080 Ti: operations of all training
+images (forward and backward, counted on the networks; twice for Ditto, which trains two models) ÷ the speed at
+which FMTL-Bench's Table 8 was made, {rate:.1f} TFLOP/s per GPU: the median over its 18 rows of the operations of a
+round ÷ its seconds per round ÷ {gpus} GPUs. Rows of Table 8 lie between {low:.1f} and {high:.1f}. Recipes share
+runs: all of them together need {together} runs and {all_hours} GPU hours.
 
-*Run by us* counts finished runs of five seeds with the nano preset in `results/nano-3`; with the papers' presets nothing
-was run: neither the archives nor a GPU was at hand.
+*Run by us* counts finished runs of five seeds with the nano preset in `results/nano-3`; with the papers' presets
+nothing was run: neither the archives nor a GPU was at hand.
 
 """
 

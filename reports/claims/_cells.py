@@ -123,14 +123,9 @@ def listed(wanted: Any) -> list[Any]:
 
 def places_of(table: Published, columns: Sequence[str]) -> list[Place]:
     """Return the cells of a table in the named columns that the paper does not fill with a word."""
-    chosen = [name for name in columns_of(table) if any(_named(table, name, column) for column in columns)]
+    chosen = [name for name in table.columns if any(_named(table, name, column) for column in columns)]
     places = [Place(table, row, column) for row in table.rows for column in chosen]
     return [place for place in places if not place.has_word]
-
-
-def columns_of(table: Published) -> list[str]:
-    """Return the columns of a table that hold numbers to compare."""
-    return [name for name in table.rows[0] if name not in table.heads and not name.endswith(SPREAD)]
 
 
 def _named(table: Published, name: str, column: str) -> bool:
@@ -139,7 +134,7 @@ def _named(table: Published, name: str, column: str) -> bool:
 
 def check_columns(columns: Sequence[str], tables: Sequence[Published], where: str) -> None:
     """Refuse columns that no table has."""
-    known = {SCORES, DELTAS, *(name for table in tables for name in columns_of(table))}
+    known = {SCORES, DELTAS, *(name for table in tables for name in table.columns)}
     for column in columns:
         if column not in known:
             raise unknown("column", column, known, where)
@@ -150,7 +145,7 @@ def check_selector(selector: Selector, tables: Sequence[Published], where: str) 
     known: dict[str, set[str]] = {}
     for table in tables:
         known.setdefault(TABLE, set()).add(table.name)
-        known.setdefault(COLUMN, set()).update(columns_of(table))
+        known.setdefault(COLUMN, set()).update(table.columns)
         for head in table.heads:
             known.setdefault(head, set()).update(row[head] for row in table.rows)
     for key, wanted in selector.items():

@@ -11,10 +11,10 @@ from typing import Any
 from ...errors import UsageError, unknown
 from ...schema import build, build_mapping, locate
 from ...yamlfile import load_yaml
-from ..published import FOLDER, Published, load_published, published_names
+from ..published import FOLDER, Published, load_published, table_names
 from ._cells import Evidence, Pool
 from ._checks import KINDS, TableCheck
-from ._decide import Leaf, Need, need
+from ._decide import Need, need
 from ._runs import RUN_KINDS, RunCheck
 
 FILE = FOLDER / "claims.yml"
@@ -62,22 +62,13 @@ class Claim:
 
     @cached_property
     def published(self) -> list[Published]:
-        """Return the claim's tables, without those that are not typed over yet."""
-        known = published_names()
-        return [load_published(name) for name in self.tables if name in known]
+        """Return the claim's tables."""
+        return [load_published(name) for name in self.tables]
 
     def tree(self, evidence: Mapping[str, Evidence]) -> Need:
-        """Return the comparisons of all checks on tables; a table that is not there is one without numbers."""
-        here = [table.name for table in self.published]
-        absent = [Leaf(f"{name} is not at hand", None) for name in self.tables if name not in here]
-        trees = []
-        for check in self.checks:
-            found = check.tree(Pool(check.places(self.published), evidence, self.alike))
-            if check.kind == "no_winner":  # who is beaten in one table need not be in another
-                rows = [need([*row.parts, *absent], "any") for row in found.parts]
-                trees.append(need(rows or absent))
-            else:
-                trees.append(need([found, *absent]) if absent else found)
+        """Return the comparisons of all checks on tables; a table without evidence is one without numbers."""
+        pools = [Pool(check.places(self.published), evidence, self.alike) for check in self.checks]
+        trees = [check.tree(pool) for check, pool in zip(self.checks, pools)]
         return trees[0] if len(trees) == 1 else need(trees)
 
 
@@ -95,7 +86,6 @@ def load_claims(file: Path = FILE) -> dict[str, Claim]:
 @dataclass(frozen=True)
 class _Index:
     claims: dict[str, Any]
-    awaited: tuple[str, ...] = ()  # tables that claims may name before they are typed over
     alike: dict[str, Any] = field(default_factory=dict)  # head → printed name → the name that counts between tables
 
 
@@ -104,12 +94,12 @@ def _claim(name: str, given: Any, index: _Index, origins: Mapping[str, str]) -> 
     where = f"{locate(path, origins)}: claim {name}"
     entry = build(Entry, given, origins, path)
     claim = Claim(name, entry, alike=index.alike)
-    papers = load_published(published_names()[0]).index["papers"]
+    papers = load_published(table_names()[0]).index["papers"]
     if entry.paper not in papers:
         raise unknown("paper", entry.paper, papers, where)
     for table in claim.tables:
-        if table not in published_names() and table not in index.awaited:
-            raise unknown("published table", table, [*published_names(), *index.awaited], where)
+        if table not in table_names():
+            raise unknown("published table", table, table_names(), where)
     if bool(claim.tables) == bool(entry.figure) or (entry.table and entry.tables):
         raise UsageError(f"{where}: expected one of table, tables and figure")
     given_checks = (entry.check,) if entry.check is not None else entry.checks
@@ -130,13 +120,12 @@ def _claim(name: str, given: Any, index: _Index, origins: Mapping[str, str]) -> 
             check.verify(where)
         return Claim(name, entry, run_checks=tuple(made), alike=index.alike)
     claim = Claim(name, entry, tuple(made), alike=index.alike)
-    if len(claim.published) == len(claim.tables):  # what is not at hand yet cannot be checked
-        for check in made:
-            check.verify(claim.published, where)
-            try:
-                tree = check.tree(Pool(check.places(claim.published), alike=index.alike))
-            except UsageError as error:
-                raise UsageError(f"{where}: {error}") from None
-            if not tree.parts:
-                raise UsageError(f"{where}: {check.kind}: no two cells to compare")
+    for check in made:
+        check.verify(claim.published, where)
+        try:
+            tree = check.tree(Pool(check.places(claim.published), alike=index.alike))
+        except UsageError as error:
+            raise UsageError(f"{where}: {error}") from None
+        if not tree.parts:
+            raise UsageError(f"{where}: {check.kind}: no two cells to compare")
     return claim

@@ -85,6 +85,7 @@ DO_NOT_HOLD_IN_PRINT = [
 ABLATION = "fedhca2_table3_ablation_st_mt_1"
 SCALING = "fedhca2_supp_table1_client_scaling"
 COST = "fmtlbench_table8_cost_iid1"
+UNPRINTED = "fmtlbench_table2_iid1_sdmt"
 NIID4 = "fmtlbench_table6_niid4_ubsdmt"
 
 
@@ -204,7 +205,7 @@ def write(tmp_path, check, **given):
     checks = {"checks": check} if isinstance(check, list) else {"check": check}
     entry = {"paper": "fedhca2", "where": "4", "says": "Something", **checks, **given}
     file = tmp_path / "claims.yml"
-    extra = {"awaited": ["to_come"], "alike": {"method": {"FedProx-E": "FedProx"}}}
+    extra = {"alike": {"method": {"FedProx-E": "FedProx"}}}
     file.write_text(dump_yaml({"claims": {"made": entry}, **extra}))
     return file
 
@@ -389,18 +390,17 @@ def test_no_winner(tmp_path):
     assert judged(seeds(5, 0.2)) == HOLDS  # each is beaten once
     assert judged(seeds(-5, 0.2)) == FAILS  # FedAvg is ahead in both
     assert judged(wild(-1)) == UNDECIDED
-    assert judged(seeds(5, 0.2), (NIID4, "to_come")) == UNDECIDED  # it may be beaten there
+    assert judged(seeds(5, 0.2), (NIID4, UNPRINTED)) == UNDECIDED  # it may be beaten there
 
 
-def test_tables_to_come_leave_a_claim_open(tmp_path):
-    check = {"kind": "better", "rows": {"method": "Nobody"}, "columns": ["anything"]}
-    verdict = decided(tmp_path, check, table="to_come")
-    assert verdict.answer == NO_NUMBERS and "to_come is not at hand" in verdict.statistic
-    verdict = decided(tmp_path, BEST, PrintedEvidence(load_published(ABLATION)), tables=[ABLATION, "to_come"])
-    assert verdict.answer == UNDECIDED
-    worst = {**BEST, "rows": {"method": "Local"}}
-    verdict = decided(tmp_path, worst, PrintedEvidence(load_published(ABLATION)), tables=[ABLATION, "to_come"])
-    assert verdict.answer == FAILS
+def test_tables_without_printed_numbers_leave_a_claim_open(tmp_path):
+    check = {"kind": "better", "rows": {"method": "FedAvg", "arch": "MD"}, "columns": ["global_delta"]}
+    check["than"] = {"method": "Local", "arch": "MD"}
+    printed = PrintedEvidence(load_published(NIID4))
+    assert decided(tmp_path, check, PrintedEvidence(load_published(UNPRINTED)), table=UNPRINTED).answer == NO_NUMBERS
+    assert decided(tmp_path, check, printed, tables=[NIID4, UNPRINTED]).answer == UNDECIDED
+    worst = {**check, "rows": check["than"], "than": check["rows"]}
+    assert decided(tmp_path, worst, printed, tables=[NIID4, UNPRINTED]).answer == FAILS
 
 
 # -- kinds of checks on runs -------------------------------------------------------------------------------------------

@@ -48,6 +48,12 @@ def column_means(column: str, seeds: Mapping[int, OfSeed]) -> dict[int, float]:
     return {seed: next(iter(of.values()), math.nan) for seed, of in units.items()}
 
 
+def column_spreads(column: str, seeds: Mapping[int, OfSeed]) -> dict[int, float]:
+    """Return a column's standard deviation over the clients that hold it, of every seed; NaN for one client."""
+    spreads = {seed: mean_cell(list(of_seed[column].values())).std for seed, of_seed in seeds.items()}
+    return {seed: math.nan if spread is None else spread for seed, spread in spreads.items()}
+
+
 def score_cell(column: str, seeds: Mapping[int, OfSeed], spread: str = "seeds") -> Cell:
     """Return the cell of a paper's column: mean over the clients that hold it and over seeds; ± over one of the two."""
     cell = mean_cell(list(column_means(column, seeds).values()))

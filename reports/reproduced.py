@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .code_notes import code_notes
@@ -11,7 +12,16 @@ from .collect import Collection, RunRecord
 from .compare import UNLIKE
 from .cost import cost_tables
 from .delta import Delta, Gain, Reference, gain, mark_differences
-from .paper_cells import beside_rows, column_means, column_units, directions, in_columns, score_cell, score_column
+from .paper_cells import (
+    beside_rows,
+    column_means,
+    column_spreads,
+    column_units,
+    directions,
+    in_columns,
+    score_cell,
+    score_column,
+)
 from .published import Published, paper_setting
 from .recipes import COST, DELTAS, NETWORKS, SCORES, Asked, Recipe
 from .settings import describe, merge_settings, say_departures
@@ -53,6 +63,10 @@ class Reproduced:
         """Return a cell's value of every seed; {} where nothing was measured."""
         return self.by_seed.get((number, column), {})
 
+    def evidence(self) -> MeasuredEvidence:
+        """Return the values for the papers' claims."""
+        return MeasuredEvidence(self.published, self)
+
     def tables(self) -> list[Table]:
         """Return the table in the paper's layout, and the one with measured, published and gap."""
         return [self._in_layout(), self._beside()]
@@ -77,6 +91,19 @@ class Reproduced:
         gap = ["gap: measured − published"] if more and self.published.is_printed else []
         title = f"{self.recipe.place}, {self.recipe.title}" + (": measured beside published" if more else "")
         return Table(name, title, self.caption, heads, self.columns, rows, (*told, *gap, *self.notes))
+
+
+@dataclass(frozen=True)
+class MeasuredEvidence:
+    """The measured numbers of one published table, by seed, as `reports.claims` takes them."""
+
+    table: Published
+    made: Reproduced
+
+    def values(self, row: Mapping[str, str], column: str) -> dict[int, float] | None:
+        """Return a cell's numbers by seed; None where there are none."""
+        found = self.made.values(self.table.rows.index(dict(row)), column)
+        return {seed: value for seed, value in found.items() if math.isfinite(value)} or None
 
 
 def reproduce_table(
@@ -149,6 +176,7 @@ def _scores(recipe: Recipe, made: MadeRuns, collection: Collection, unlike: tupl
             elif column in table.scores:
                 cells[number].append(score_cell(column, seeds, recipe.spread))
                 by_seed[number, column] = column_means(column, seeds)
+                by_seed[number, f"{column}_std"] = column_spreads(column, seeds)
             else:
                 cell, values = gains[number, column]
                 cells[number].append(cell)
@@ -212,13 +240,12 @@ def _cost(recipe: Recipe, made: MadeRuns, collection: Collection, unlike: tuple[
         columns = [Column(name, name.replace("_", " ")) for name in table.columns]
         cells = {number: [_absent(made[asked])] * len(columns) for (number, _), asked in recipe.cells.items()}
         return _finish(recipe, columns, cells, {}, collection, [], unlike)
-    base = made[target].runs
-    reference = Reference(dict(base), _name(target, recipe)) if base else None
     merged = merge_settings(collection, ["architecture"])
-    wanted, convention = recipe.entry["targets"], recipe.entry["convention"]
-    (costs,) = cost_tables(merged, wanted, convention=convention, delta=Delta(reference=reference))
     places = {run.folder: run.row for run in merged.runs}
-    rows = {row.labels: row.cells for row in costs.rows}
+    reference = Reference(dict(made[target].runs), _name(target, recipe)) if made[target].runs else None
+    costs = _count_costs(recipe, merged, reference)
+    seeds = sorted({run.summary["seed"] for run in merged.runs})
+    each = {seed: _count_costs(recipe, _of_seed(merged, seed), reference) for seed in seeds}
     cells: dict[int, list[Cell]] = {}
     by_seed: ByRow = {}
     for (number, _), asked in recipe.cells.items():
@@ -226,14 +253,33 @@ def _cost(recipe: Recipe, made: MadeRuns, collection: Collection, unlike: tuple[
         if not one.runs:
             cells[number] = [_absent(one)] * len(table.columns)
             continue
-        of_row = rows[places[next(iter(one.runs.values())).folder]]
-        cells[number] = [of_row[costs.column(keys[column])] for column in table.columns]
-        by_seed |= {(number, c): {0: cell.value} for c, cell in zip(table.columns, cells[number]) if cell.value}
+        place = places[next(iter(one.runs.values())).folder]
+        cells[number] = [_find_cell(costs, place, keys[column]) for column in table.columns]
+        for column in table.columns:
+            of = {seed: _find_cell(each[seed], place, keys[column]).value for seed in one.runs}
+            by_seed[number, column] = {seed: value for seed, value in of.items() if value is not None}
     columns = []
     for name in table.columns:
         own = costs.columns[costs.column(keys[name])]
         columns.append(Column(name, own.title + (f" {UNLIKE}" if unlike else ""), "", own.heading, own.digits))
     return _finish(recipe, columns, cells, by_seed, collection, list(costs.notes), unlike)
+
+
+def _count_costs(recipe: Recipe, collection: Collection, reference: Reference | None) -> Table:
+    targets, convention = recipe.entry["targets"], recipe.entry["convention"]
+    (costs,) = cost_tables(collection, targets, convention=convention, delta=Delta(reference=reference))
+    return costs
+
+
+def _of_seed(collection: Collection, seed: int) -> Collection:
+    runs = [run for run in collection.runs if run.summary["seed"] == seed]
+    frame = collection.frame[collection.frame["run"].isin([run.name for run in runs])]
+    return replace(collection, runs=runs, frame=frame)
+
+
+def _find_cell(table: Table, labels: tuple[str, ...], key: str) -> Cell:
+    row = next(row for row in table.rows if row.labels == labels)
+    return row.cells[table.column(key)]
 
 
 def _networks(recipe: Recipe, values: Sequence[Mapping[str, float]], preset: str) -> Reproduced:

@@ -17,10 +17,14 @@ if TYPE_CHECKING:
 
     from ..bench.plan import Plan, PlannedRun, Refusal
     from ..bench.wanted import Wanted, WantedPlan
-    from ..reports.collect import Collection
+    from ..reports.claims import Verdict
+    from ..reports.collect import Collection, RunRecord
     from ..reports.recipes import Asked, Recipe
     from ..reports.reproduced import Made, Reproduced
     from ..request import RunRequest
+
+
+SINGLE = ("rounds", "hyperweights", "grouping", "updates")  # figures in which a label means one setting
 
 
 @dataclass(frozen=True)
@@ -215,6 +219,29 @@ def _count_networks(planned: Planned) -> list[dict[str, float]]:
         known = recipe.entry["values"].items()
         rows.append({column: values[name] for column, name in known if name in values})
     return rows
+
+
+def judge_runs(planned: Sequence[Planned]) -> list[tuple[Verdict, Verdict]]:
+    """Return the verdicts on the claims about these recipes: on the printed numbers, and on our runs."""
+    from ..reports.claims import EvidenceOfRuns, judge, judge_printed, load_claims
+    from ..reports.recipes import NETWORKS
+
+    asked = {one.recipe.name: one for one in planned}
+    figures = {(one.recipe.paper, one.recipe.place) for one in planned if one.recipe.is_figure}
+    claims = [
+        claim
+        for claim in load_claims().values()
+        if set(claim.tables) & asked.keys() or (claim.entry.paper, claim.figure) in figures
+    ]
+    tables = {
+        n: make_table(one).evidence() for n, one in asked.items() if one.recipe.table and one.recipe.kind != NETWORKS
+    }
+    runs: dict[Path, RunRecord] = {}
+    for one in planned:
+        if one.recipe.is_figure and one.recipe.kind in SINGLE:
+            runs |= {run.folder: run for run in gather(one)[1].runs}
+    printed = {verdict.claim.name: verdict for verdict in judge_printed()}
+    return [(printed[c.name], judge(c, tables, EvidenceOfRuns(list(runs.values())))) for c in claims]
 
 
 # -- figures -----------------------------------------------------------------------------------------------------------

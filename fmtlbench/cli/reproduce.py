@@ -65,6 +65,11 @@ def add(verbs) -> None:
     parser.add_argument(
         "--status", metavar="RUNS", help="show how much of every recipe lies in this folder; run nothing"
     )
+    parser.add_argument(
+        "--claims",
+        action="store_true",
+        help="check what the papers say, on their printed numbers and on the runs of --out; run nothing",
+    )
     add_overrides(parser, "override one value of every run; repeatable")
     add_effort(parser)
     add_circumstances(parser)
@@ -72,7 +77,8 @@ def add(verbs) -> None:
         "--format",
         choices=("table", "json", "sh"),
         default="table",
-        help="of the list, the plan (--dry-run) and --status; sh: one command per missing run; default: table",
+        help="of the list, the plan (--dry-run), --status and --claims; sh: one command per missing run; "
+        "default: table",
     )
     parser.add_argument(
         "-o", "--output", type=Path, default=Path("reproduced"), metavar="DIR", help="default: reproduced"
@@ -90,7 +96,9 @@ def main(args: argparse.Namespace) -> int:
         args.out = args.status
     if args.format == "sh" and not args.dry_run:
         raise UsageError("--format sh: lists what is missing; give --dry-run too, or --format table or json")
-    if not args.names and args.status is None:
+    if args.claims and args.status is not None:
+        raise UsageError("--claims and --status both say what to show; give one of them")
+    if not args.names and args.status is None and not args.claims:
         return _list(args)
     check_folder(args.out, "--out")
     recipes = choose_recipes(args.names or ["all"])
@@ -98,6 +106,8 @@ def main(args: argparse.Namespace) -> int:
     planned, plan = plan_recipes(recipes, _read_way(args, device.kind))
     if args.status is not None:
         return _print_status(planned, args)
+    if args.claims:
+        return _print_claims(planned, args)
     check_data_root(plan, args)
     if args.dry_run:
         _print_plan(planned, plan, args, device.kind)
@@ -203,6 +213,25 @@ def _print_status(planned: list[Planned], args: argparse.Namespace) -> int:
         records.append({"name": one.recipe.name, "preset": one.preset, "runs": runs, **counts})
     _print(records, args)
     return 0
+
+
+def _print_claims(planned: list[Planned], args: argparse.Namespace) -> int:
+    """Print the verdicts on the claims about the chosen recipes: in print, and on our runs."""
+    from ..errors import UsageError
+    from ..reports.claims import compare_verdicts
+    from ..reports.formats import render
+    from ._recipes import judge_runs
+
+    verdicts = judge_runs(planned)
+    if not verdicts:
+        raise UsageError(f"{' '.join(args.names)} --claims: the papers claim nothing of it that is checked here")
+    table = compare_verdicts(verdicts, f"runs in {args.out}, {_say_presets(planned)}, seeds {args.seeds}")
+    print(render([table], args.format), end="")
+    return 0
+
+
+def _say_presets(planned: list[Planned]) -> str:
+    return f"preset {', '.join(dict.fromkeys(one.preset for one in planned))}"
 
 
 def _print(records: list[dict], args: argparse.Namespace) -> None:

@@ -12,7 +12,7 @@ For measured numbers give any object with `table` and `values` in place of `Prin
 
 from ._cells import Evidence, PrintedEvidence
 from ._decide import ANSWERS, FAILS, HOLDS, NO_NUMBERS, UNDECIDED
-from ._judge import Verdict, claims_table, judge, judge_printed
+from ._judge import Verdict, claims_table, compare_verdicts, judge, judge_printed
 from ._load import FILE, Claim, load_claims
 from ._runs import EvidenceOfRuns
 
@@ -29,6 +29,7 @@ __all__ = [
     "PrintedEvidence",
     "Verdict",
     "claims_table",
+    "compare_verdicts",
     "judge",
     "judge_printed",
     "load_claims",

@@ -51,17 +51,41 @@ def claims_table(verdicts: Sequence[Verdict], on: str = "the papers' printed num
     for v in verdicts:
         answer = Cell(word=v.answer, note=_audit(v))
         rows.append(Row((v.claim.name, v.claim.where, v.claim.says), (answer, Cell(word=v.statistic))))
-    count = Counter(verdict.answer for verdict in verdicts)
-    tally = ", ".join(f"{answer} {count[answer]}" for answer in ANSWERS if count[answer])
     return Table(
         "claims",
         "The papers' claims",
-        f"{say_count(len(verdicts), 'claim')} on {on}: {tally or 'none'}",
+        f"{say_count(len(verdicts), 'claim')} on {on}: {_tally(verdicts)}",
         ("Claim", "Where", "Says"),
         (Column("answer", "answer"), Column("statistic", "statistic")),
         tuple(rows),
         ("says: in our words, the weakest reading that still says it",),
     )
+
+
+def compare_verdicts(pairs: Sequence[tuple[Verdict, Verdict]], on: str) -> Table:
+    """Make a table of verdicts on the printed numbers beside those on measured ones; `on` says which these are."""
+    rows = []
+    for printed, measured in pairs:
+        claim = printed.claim
+        cells = (Cell(word=printed.answer), Cell(word=measured.answer), Cell(word=measured.statistic))
+        rows.append(Row((claim.name, claim.where, claim.says), cells))
+    titles = ("in print", "measured", "statistic of the measured")
+    return Table(
+        "claims",
+        "The papers' claims, in print and measured",
+        f"{say_count(len(pairs), 'claim')} · printed: {_tally(pair[0] for pair in pairs)} · measured on {on}: "
+        f"{_tally(pair[1] for pair in pairs)}",
+        ("Claim", "Where", "Says"),
+        tuple(Column(title.replace(" ", "_"), title) for title in titles),
+        tuple(rows),
+        ("says: in our words, the weakest reading that still says it",),
+    )
+
+
+def _tally(verdicts: Iterable[Verdict]) -> str:
+    """Count the answers."""
+    count = Counter(verdict.answer for verdict in verdicts)
+    return ", ".join(f"{answer} {count[answer]}" for answer in ANSWERS if count[answer]) or "none"
 
 
 def _audit(verdict: Verdict) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -55,6 +56,11 @@ class Claim:
     def where(self) -> str:
         """Return paper and section, and what the finding is read from."""
         return f"{self.entry.paper} {self.entry.where}" + (f", {self.entry.figure}" if self.entry.figure else "")
+
+    @property
+    def figure(self) -> str:
+        """Return the figure that it is read from, as recipes call it: Figure 4; "" for a claim about tables."""
+        return re.sub(r"^Fig\. (\d+)[a-z]?$", r"Figure \1", self.entry.figure or "")
 
     @property
     def tables(self) -> tuple[str, ...]:

@@ -168,8 +168,8 @@ class BetaStays(RunCheck):
         """Return the change of each such decoder's mean weight."""
         from ..plots.hyperweights import hyperweights_data
 
+        last = hyperweights_data(run)[1].mean(axis=1)  # first: it says so where a run keeps no rounds
         first = hyperweights_data(run, min(row["round"] for row in run.rounds()))[1].mean(axis=1)
-        last = hyperweights_data(run)[1].mean(axis=1)
         clients = _clients(run, several=True)
         here = [decoder for decoder in last.index if decoder.split("/")[0] in clients]
         return {f"β of the last round over the first, {decoder}": last[decoder] - first[decoder] for decoder in here}

@@ -87,5 +87,5 @@ def test_configs_keep_their_hash(scenario):
     )
     assert usual.hash() == told.hash() != shown.hash()
     assert "evaluation.updates" not in usual.setting().values
-    with pytest.raises(UsageError, match="evaluation.updates"):
+    with pytest.raises(UsageError, match=r"evaluation\.updates"):
         resolve("local", path, overrides={**TINY, "evaluation.updates": "decoder"})

@@ -175,7 +175,7 @@ def _draw_panel(axes: Axes, panel: Points, sweep: Sweep, look: dict[str, Style])
         _number_axis(axes, values)
     else:
         axes.set_xticks(range(len(values)), [option_text(value) for value in values])
-    axes.margins(x=0.06)
+    axes.margins(x=0.06 + 0.012 * len(fixed))  # the lines' bars stand right of the last value
     axes.autoscale_view()
     return handles
 

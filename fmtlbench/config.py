@@ -174,6 +174,9 @@ class EvaluationConfig:
     metric_options: dict[str, dict[str, Any]] | None = limits(None, doc="by metric, over its and the dataset's own")
     # The models of a scored round: with the server's reply, as they were sent to it (MaT-FL's code), or each in turn.
     when: Literal["after_aggregation", "before_aggregation", "both"] = "after_aggregation"
+    # Whose inner products a scored round keeps, for `plot updates`. shared: of what travels. encoder: of the encoders
+    # too where these stay at home (local); nothing is sent for it, so no traffic is counted and no score changes.
+    updates: Literal["shared", "encoder"] = "shared"
     unseen_epochs: int = limits(
         5, low=1, high=MANY, doc="of an unseen client's decoders and heads, before it is scored"
     )

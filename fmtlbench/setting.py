@@ -36,8 +36,8 @@ NEUTRAL = (
     "preset_file.options",  # preset_file.sha256 stands for them
 )
 OWN = ("algorithm", "seed")
-# These decide numbers, but no paper states them.
-INCIDENTAL = ("device", "numerics", "train.threads", "evaluation.every", "evaluation.batch_size")
+# These decide numbers, or what is written of them, but no paper states them.
+INCIDENTAL = ("device", "numerics", "train.threads", "evaluation.every", "evaluation.batch_size", "evaluation.updates")
 
 # Values that were added after runs had been made: at these defaults a config keeps the hash that it had before.
 LATER: dict[str, Any] = {
@@ -50,6 +50,7 @@ LATER: dict[str, Any] = {
     "plugins": {},
     "preset_file.sha256": None,
     "data.validation": 0.0,
+    "evaluation.updates": "shared",
 }
 
 

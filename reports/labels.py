@@ -84,7 +84,7 @@ class Labels:
             title += EXTERNAL
         if not shown:
             return title
-        return f"{title} ({', '.join(f'{k}={_text(v)}' for k, v in shown.items())})"
+        return f"{title} ({', '.join(f'{k}={option_text(v)}' for k, v in shown.items())})"
 
 
 def read_label(label: str) -> tuple[str, dict[str, Any]]:
@@ -102,7 +102,8 @@ def dataset_titles(summary: Mapping[str, Any]) -> dict[str, str]:
     return {name: dataset_title(name, summary["data"]) for name in names} | (summary.get("dataset_titles") or {})
 
 
-def _text(value: Any) -> str:
+def option_text(value: Any) -> str:
+    """Say the value of an option as `--set` takes it."""
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
     if isinstance(value, float):

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UsageError, unknown
 from ..runs.absence import REFUSED, Absence
 from ..runs.external import describe_external
-from ..runs.folder import everybody
-from ..tasks import column_of, title_of
+from ..tasks import title_of
 from .code_notes import code_notes
 from .collect import Collection, RunRecord, collect
+from .columns import MIXED, At, kinds_of_clients, names_of_datasets, order_columns
 from .delta import Delta, Score, Scores
 from .fairness import COLUMNS, Fairness, fairness
 from .gains import Gains, Method, zoo_order
-from .labels import dataset_titles
 from .settings import by_setting, describe, distinguishing, listed, table_name, table_scenarios
 from .table import Cell, Column, Row, Table, Tables, mean_cell
 from .tuning import describe_tuning
@@ -191,41 +190,22 @@ def _failures(absences: list[Absence]) -> str:
 
 def _columns(part: pd.DataFrame, runs: list[RunRecord]) -> tuple[dict[str, list[Score]], list[Column]]:
     """Return the scores that each column averages, and the columns: one per dataset and task, in the papers' order."""
-    found: dict[tuple, dict[str, None]] = {}
-    facts: dict[tuple, tuple] = {}
+    found: dict[At, dict[str, None]] = {}
+    facts: dict[At, tuple] = {}
     fields = ("dataset", "task", "metric", "unit", "higher_is_better", "client")
     distinct = part[list(fields)].drop_duplicates()
     for dataset, task, metric, unit, better, client in zip(*(distinct[f].tolist() for f in fields)):
         facts[dataset, task, metric] = (unit, bool(better))
         found.setdefault((dataset, task, metric), {})[client] = None
     members = {at: list(clients) for at, clients in found.items()}
-    clients = {client["id"]: client for run in reversed(runs) for client in everybody(run.summary)}
-    order = {name: i for i, name in enumerate(client["id"] for client in everybody(runs[0].summary))}
-    datasets = list(dict.fromkeys(client["dataset"] for run in runs for client in everybody(run.summary)))
-
-    def kind(at: tuple) -> str:
-        """Whether its clients have one task, several, or some the one and some the other."""
-        kinds = {len(clients[client]["tasks"]) == 1 for client in members[at]}
-        return "mixed" if len(kinds) > 1 else "ST" if kinds.pop() else "MT"
-
-    def place(at: tuple) -> tuple:
-        dataset, task, _ = at
-        alone = kind(at) == "ST"
-        # Single-task clients stand in the order of their tasks, others in the scenario's.
-        first = 0 if alone else min(order.get(client, len(order)) for client in members[at])
-        return (datasets.index(dataset), not alone, first, column_of(task))
-
-    titles: dict[str, set[str]] = {}
-    for run in runs:
-        for dataset, title in dataset_titles(run.summary).items():
-            titles.setdefault(dataset, set()).add(title)
+    kinds = kinds_of_clients(members, runs)
+    names = names_of_datasets(runs)
     columns = []
-    for at in sorted(members, key=place):
+    for at in order_columns(members, runs):
         dataset, task, metric = at
         unit, better = facts[at]
         title = title_of(task)
-        name = next(iter(titles[dataset])) if len(titles[dataset]) == 1 else dataset
-        heading = name + ("" if kind(at) == "mixed" else f" ({kind(at)})")
+        heading = names[dataset] + ("" if kinds[at] == MIXED else f" ({kinds[at]})")
         digits = 2 if unit in ("%", "deg") else 4  # metres and losses are small numbers
         columns.append(Column("/".join(at), title, metric, heading, digits, better))
     scores = {"/".join(at): [Score(client, *at) for client in clients] for at, clients in members.items()}

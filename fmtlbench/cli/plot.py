@@ -10,22 +10,27 @@ from ._report import add_delta, add_rows, add_runs, add_setting, asked_delta, ev
 
 EPILOG = """\
 kinds:
-  rounds         Δm over rounds, against final scores; --task or --client: a metric; --x kwh, bytes or hours
+  rounds         Δm over rounds, against final scores; --x kwh, bytes or hours
   clients        Δm by number of clients
+  sweep          Δm by the value of an option, of the method or of anything else; --option algo.friends, train.lr, …
   pareto         Δm against its cost, the front marked; --cost
-  hyperweights   FedHCA²: α of encoders over rounds, β of decoder layers; --round
+  hyperweights   FedHCA²: α of single- and of multi-task clients over rounds, β of decoder layers; --round
   grouping       MaT-FL: how often clients were grouped, and the votes of one client's layers; --client
-  updates        the clients' updates in the plane of their two main directions; --updates, --round, --raw
+  updates        the clients' updates in a plane; --method pca or tsne, --updates, --round, --raw
   cd             critical-difference diagram; --alpha
   pvalues        p-values of all pairs of methods; --correction
   distribution   which client holds how much of which task; --scenario
 
-Lines are means over seeds. A method looks the same in all figures.
+rounds, clients and sweep show scores instead of Δm with --task, --dataset or --client: a panel for each dataset that
+has the task, or for every dataset and task with --task all. Lines are means over seeds. A method looks the same in all
+figures.
 
 examples:
   fmtlbench plot rounds --scenario st_mt_1 -o figures/rounds          (writes rounds.pdf and rounds.png)
   fmtlbench plot rounds --task depth --x kwh -o depth.pdf
-  fmtlbench plot updates runs/st_mt_1/fedavg -o updates.png
+  fmtlbench plot rounds --task all --scenario st_mt_1 -o all.pdf
+  fmtlbench plot sweep --option algo.friends --task semseg --dataset pascal -o friends.pdf
+  fmtlbench plot updates runs/st_mt_1/fedavg --method tsne -o updates.png
 """
 
 
@@ -49,11 +54,14 @@ def add(verbs) -> None:
     parser.add_argument("--split", default="global", metavar="NAME", help="whose test images; default: global")
     parser.add_argument("--x", default="rounds", metavar="rounds|kwh|bytes|hours", help="rounds: the horizontal axis")
     parser.add_argument(
-        "--task", metavar="NAME|all", help="rounds: this task's metric instead of Δm; all: a panel each"
+        "--task", metavar="NAME|all", help="rounds, clients, sweep: its metric instead of Δm, a panel per dataset"
     )
-    parser.add_argument("--client", metavar="ID", help="rounds: of this client; grouping: whose layers")
+    parser.add_argument("--dataset", metavar="NAME", help="rounds, clients, sweep: on this dataset only")
+    parser.add_argument("--client", metavar="ID", help="rounds, clients, sweep: of this client; grouping: whose layers")
+    parser.add_argument("--option", metavar="PATH", help="sweep: which option, as --set takes it: algo.mu, train.lr, …")
     parser.add_argument("--round", type=int, metavar="N", help="hyperweights, updates: default: the last")
     parser.add_argument("--updates", default="encoder", metavar="encoder|decoder", help="updates: of what")
+    parser.add_argument("--method", default="pca", metavar="pca|tsne", help="updates: how they come to lie in a plane")
     parser.add_argument("--raw", action="store_true", help="updates: with their lengths, not normalised")
     parser.add_argument("--cost", default="seconds", metavar="seconds|kwh|bytes", help="pareto: the horizontal axis")
     parser.add_argument("--alpha", type=float, default=0.05, help="cd, pvalues: level of significance; default: 0.05")
@@ -80,10 +88,13 @@ def main(args: argparse.Namespace) -> int:
         split=args.split,
         x=args.x,
         task=args.task,
+        dataset=args.dataset,
         client=args.client,
+        option=args.option,
         round=args.round,
         updates=args.updates,
         normalise=not args.raw,
+        method=args.method,
         cost=args.cost,
         alpha=args.alpha,
         correction=args.correction,

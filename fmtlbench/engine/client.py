@@ -139,7 +139,7 @@ class Client:
                     self.install(message.install)
                 start = self.read(message.start_of)
                 report = self.train(message.index, message.kinds, on_step)
-                return Reply(self.times(), report=report, rows=self.read(message.kinds), start=start)
+                return Reply(self.times(), report=report, rows=self.read((*message.kinds, *message.shown)), start=start)
             case Evaluate():
                 weights: dict[str, Tensor] | None = {} if message.weights else None
                 scores = tuple(self.evaluate(message.index, weights))

@@ -47,8 +47,9 @@ class Trained:
     index: int
     kinds: Kinds  # that travel in it
     present: list[int]
-    before: dict[str, torch.Tensor]  # what the clients started from, by kind
-    after: dict[str, torch.Tensor]  # what they sent
+    # What the clients started from, and what they sent, by kind; also of kinds that stay, but are to be described.
+    before: dict[str, torch.Tensor]
+    after: dict[str, torch.Tensor]
     reports: list[TrainReport]
 
 
@@ -125,24 +126,29 @@ class Federation:
 
     def round(self, index: int, on_step: OnStep | None = None, describe: bool = False) -> RoundRow:
         """Run round `index`; return its row for metrics.jsonl, without scores. Absent clients keep their models."""
-        return self.exchange(self.train(index, on_step), describe)
+        return self.exchange(self.train(index, on_step, describe), describe)
 
-    def train(self, index: int, on_step: OnStep | None = None) -> Trained:
-        """Do the first half of round `index`: local training, and what clients send afterwards."""
+    def train(self, index: int, on_step: OnStep | None = None, describe: bool = False) -> Trained:
+        """Do the first half of round `index`: local training, and what clients send afterwards.
+
+        In a round that will be `describe`d, they also show encoders that stay at home, if the config asks for that.
+        """
         self.clock.start()
         self.ledger = Ledger(self.algorithm.billed_copies())
         kinds, present = self.algorithm.shared(index), self.present(index)
         install = self._catch_up(present)
-        held = {kind: self._known.rows(kind, present) for kind in kinds}
-        unknown = tuple(kind for kind in kinds if held[kind] is None)
+        asked = ("encoder",) if describe and self.config.evaluation.updates == "encoder" else ()
+        shown = tuple(kind for kind in asked if kind not in kinds)
+        held = {kind: self._known.rows(kind, present) for kind in (*kinds, *shown)}
+        unknown = tuple(kind for kind in held if held[kind] is None)
         before = {kind: self._room(kind, present) if rows is None else rows for kind, rows in held.items()}
-        messages: dict[int, Message] = {i: Train(index, kinds, install.get(i), unknown) for i in present}
-        after = {kind: self._room(kind, present) for kind in kinds}
+        messages: dict[int, Message] = {i: Train(index, kinds, install.get(i), unknown, shown) for i in present}
+        after = {kind: self._room(kind, present) for kind in held}
         reports = []
         with self.clock.phase("train"):
             for i, reply in self._ask(messages, on_step):
                 reports.append(required(reply.report, messages[i], self.parties[i].id))
-                for kind in kinds:
+                for kind in held:
                     self._place(after[kind], kind, present, i, reply.rows[kind])
                     if kind in reply.start:
                         self._place(before[kind], kind, present, i, reply.start[kind])
@@ -170,8 +176,11 @@ class Federation:
         """
         kinds, present = trained.kinds, trained.present
         with self.clock.phase("upload"):
-            rows = {kind: self._rows(present, kind, trained.before[kind], trained.after[kind]) for kind in kinds}
-            self._book("up", rows, trained.after)
+            seen = {
+                kind: self._rows(present, kind, trained.before[kind], trained.after[kind]) for kind in trained.after
+            }
+            rows = {kind: seen[kind] for kind in kinds}
+            self._book("up", rows, {kind: trained.after[kind] for kind in kinds})
         with self.clock.phase("aggregate"), torch.no_grad():
             rnd = Round(trained.index, tuple(self.parties), rows.get("encoder"), rows.get("decoder"))
             new = self.algorithm.aggregate(rnd) if kinds else {}
@@ -190,7 +199,7 @@ class Federation:
             "bytes_down": self.ledger.total("down"),
             "ledger": self.ledger.clients,
             "algorithm": self.algorithm.diagnostics(),
-            **({"updates": self._describe(rows)} if describe and rows else {}),
+            **({"updates": self._describe(seen)} if describe and seen else {}),
         }
         return cast(RoundRow, row)
 

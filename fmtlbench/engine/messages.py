@@ -21,12 +21,13 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Train:
-    """Do the local epochs of round `index`, then send the rows of `kinds`."""
+    """Do the local epochs of round `index`, then send the rows of `kinds` and of `shown`."""
 
     index: int
     kinds: tuple[str, ...]
     install: ClientRows | None = None  # take these first: what a client that was away is brought up to date with
     start_of: tuple[str, ...] = ()  # kinds whose rows at the start the server does not know: send these too
+    shown: tuple[str, ...] = ()  # kinds that do not travel, whose updates are looked at all the same
 
 
 @dataclass(frozen=True)

@@ -185,7 +185,7 @@ def _one_round(
     last = index + 1 == config.federation.rounds
     scored = last or (index + 1) % config.evaluation.every == 0
     when = config.evaluation.when if scored else None
-    trained = federation.train(index, progress.step)
+    trained = federation.train(index, progress.step, describe=scored)
     with _kept_networks(store, keep if last else LAST) as kept:
         before: list[Score] = []
         if when in ("before_aggregation", "both"):

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from ..delta import Delta
 
 
-ALL = "all"  # tasks: a panel each
-
-
 @dataclass(frozen=True)
 class Options:
     """What a figure can be asked for; each kind reads its own."""
@@ -27,11 +24,14 @@ class Options:
     scenario: str | None = None
     split: str = "global"
     x: str = "rounds"
-    task: str | None = None
+    task: str | None = None  # or all: a panel each
+    dataset: str | None = None
     client: str | None = None
+    option: str | None = None
     round: int | None = None
     updates: str = "encoder"
     normalise: bool = True
+    method: str = "pca"
     cost: str = "seconds"
     alpha: float = 0.05
     correction: str = "holm"
@@ -57,15 +57,12 @@ def files_read(kind: str, x: str = "rounds") -> tuple[str, ...]:
 
 
 def _rounds(collection: Collection, o: Options, notes: list[str]) -> Figure:
-    from .rounds import rounds_curves, rounds_figure, scored_tasks
+    from .rounds import rounds_curves, rounds_figure
 
     def draw(runs: list[RunRecord], title: str) -> list:
-        tasks = scored_tasks(runs, o.split, o.client) if o.task == ALL else [o.task]
-        found = [rounds_curves(runs, o.x, o.split, task, o.client, o.delta) for task in tasks]
-        if not (o.task or o.client):
-            notes.append(_say_delta(runs, o))
+        found = [rounds_curves(runs, o.x, o.split, column, o.delta) for column in _asked(runs, o, notes)]
         notes.extend(filter(None, [found[0].left_out]))
-        return [replace(curves, title=title) for curves in found]
+        return [replace(curves, title="\n".join(filter(None, (title, curves.title)))) for curves in found]
 
     panels = _panels(collection, o, notes, draw)
     _say_spread([panel.rows for panel in panels], notes, "whiskers")
@@ -104,10 +101,34 @@ def _clients(collection: Collection, o: Options, notes: list[str]) -> Figure:
     for count in sorted({len(run.summary["clients"]) for run in runs}):
         same = [run for run in runs if len(run.summary["clients"]) == count]
         kept += _one_setting(collection, same, notes)
-    points = clients_points(kept, o.split, o.delta)
-    notes.append(_say_delta(kept, o))
-    _say_spread([points], notes, "bars")
-    return clients_figure(points)
+    panels = [clients_points(kept, o.split, o.delta, column) for column in _asked(kept, o, notes)]
+    _say_spread([panel.rows for panel in panels], notes, "bars")
+    return clients_figure(panels)
+
+
+def _sweep(collection: Collection, o: Options, notes: list[str]) -> Figure:
+    from .sweep import sweep_figure, sweep_points, swept
+
+    if o.option is None:
+        raise UsageError("sweep: which option? For example --option algo.friends, or --option train.lr")
+    runs, sweep = swept(_of_scenario(collection.runs, o.scenario), o.option, notes)
+    kept = []
+    for table in dict.fromkeys(run.table for run in runs):
+        kept += _one_setting(collection, [run for run in runs if run.table == table], notes)
+    panels = [sweep_points(kept, sweep, o.split, o.delta, column) for column in _asked(kept, o, notes)]
+    _say_spread([panel.rows for panel in panels], notes, "bars")
+    return sweep_figure(panels, sweep)
+
+
+def _asked(runs: Sequence[RunRecord], o: Options, notes: list[str]) -> Sequence:
+    """Return the columns of the tables that are asked for; None, which is Δm, if there are none, with a note."""
+    from ._columns import Choice, find_panels
+
+    choice = Choice(o.task, o.dataset, o.client)
+    if choice:
+        return find_panels(runs, o.split, choice)
+    notes.append(_say_delta(runs, o))
+    return [None]
 
 
 def _pareto(collection: Collection, o: Options, notes: list[str]) -> Figure:
@@ -125,9 +146,11 @@ def _pareto(collection: Collection, o: Options, notes: list[str]) -> Figure:
 
 
 def _hyperweights(collection: Collection, o: Options, notes: list[str]) -> Figure:
-    from .hyperweights import NEEDS, hyperweights_data, hyperweights_figure
+    from .hyperweights import NEEDS, hyperweights_data, hyperweights_figure, split_by_tasks
 
-    return hyperweights_figure(*hyperweights_data(_one_run(collection, o, notes, NEEDS), o.round))
+    run = _one_run(collection, o, notes, NEEDS)
+    alpha, beta = hyperweights_data(run, o.round)
+    return hyperweights_figure(split_by_tasks(run, alpha), beta)
 
 
 def _grouping(collection: Collection, o: Options, notes: list[str]) -> Figure:
@@ -141,11 +164,9 @@ def _updates(collection: Collection, o: Options, notes: list[str]) -> Figure:
     from .updates import updates_figure, updates_points
 
     run = _one_run(collection, o, notes)
-    updates = updates_points(run, o.updates, o.round, o.normalise)
+    updates = updates_points(run, o.updates, o.round, o.normalise, o.method)
     length = "to length 1" if updates.normalised else "not normalised"
-    notes.append(
-        f"{updates.kind} updates of round {updates.round}, {length}: principal components of {len(updates.points)}"
-    )
+    notes.append(f"{updates.kind} updates of round {updates.round}, {length}: {updates.how} of {len(updates.points)}")
     return updates_figure(updates)
 
 
@@ -208,6 +229,7 @@ def _analysis(collection: Collection, o: Options, notes: list[str]):
 KINDS: dict[str, Callable[[Collection, Options, list[str]], Figure]] = {
     "rounds": _rounds,
     "clients": _clients,
+    "sweep": _sweep,
     "hyperweights": _hyperweights,
     "grouping": _grouping,
     "updates": _updates,
@@ -218,7 +240,7 @@ KINDS: dict[str, Callable[[Collection, Options, list[str]], Figure]] = {
 }
 
 
-WITH_DELTA = ("rounds", "clients", "pareto")
+WITH_DELTA = ("rounds", "clients", "sweep", "pareto")
 
 # -- which runs ------------------------------------------------------------------------------------------------------
 

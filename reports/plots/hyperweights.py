@@ -1,6 +1,8 @@
-"""Hyper aggregation weights: α of encoders over rounds, β of every decoder's layers (FedHCA²'s Figs. 6, 7)."""
+"""Hyper weights: α of encoders over rounds, β of every decoder's layers (FedHCA²'s Figs. 6, 7)."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import pandas as pd
 from matplotlib.figure import Figure, SubFigure
@@ -9,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 from ..collect import RunRecord
 from ._curves import PlotError
 from ._diagnostics import read_diagnostics
-from .style import LINE, heat_bar, heat_map, in_order, legend_columns, legend_height, new_figure, styled
+from .style import LINE, Style, heat_bar, heat_map, in_order, legend_columns, legend_height, new_figure, styled
 
 NEEDS = ("alpha", "beta")  # by client; by decoder, a list over layers
 
@@ -27,24 +29,35 @@ def hyperweights_data(run: RunRecord, round_: int | None = None) -> tuple[pd.Dat
     return alpha.clip(0, 1), beta.clip(0, 1)
 
 
+def split_by_tasks(run: RunRecord, alpha: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return α of the clients with one task and of those with several, by what to call them; nobody is no entry."""
+    several = {client["id"] for client in run.summary["clients"] if len(client["tasks"]) > 1}
+    names = {
+        "single-task clients": [client for client in alpha if client not in several],
+        "multi-task clients": [client for client in alpha if client in several],
+    }
+    return {words: alpha[clients] for words, clients in names.items() if clients}
+
+
 @styled
-def hyperweights_figure(alpha: pd.DataFrame, beta: pd.DataFrame) -> Figure:
-    """Draw α as lines, β as a heat map below; a part that was not shared is left out."""
-    columns = legend_columns(list(alpha), 2)
-    heights = [1.9 + legend_height(alpha.shape[1], columns)] * (not alpha.empty)
+def hyperweights_figure(alphas: Mapping[str, pd.DataFrame], beta: pd.DataFrame) -> Figure:
+    """Draw α as lines, a panel per kind of client, β as a heat map below; a part that was not shared is left out."""
+    columns = {words: legend_columns(list(alpha), 2) for words, alpha in alphas.items()}
+    titled = len(alphas) > 1
+    heights = [1.8 + 0.1 * titled + legend_height(a.shape[1], columns[words]) for words, a in alphas.items()]
     heights += [max(1.3, 0.45 + LINE * len(beta))] * (not beta.empty)
     figure = new_figure(sum(heights))
     panels = list(figure.subfigures(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0])
-    if not alpha.empty:
-        _encoders(panels.pop(0), alpha, columns)
+    look = in_order(client for alpha in alphas.values() for client in alpha)
+    for words, alpha in alphas.items():
+        _encoders(panels.pop(0), alpha, columns[words], words if titled else "", look)
     if not beta.empty:
         _decoders(panels.pop(0), beta)
     return figure
 
 
-def _encoders(panel: SubFigure, alpha: pd.DataFrame, columns: int) -> None:
-    axes = panel.add_subplot(xlabel="communication round", ylabel="encoder weight α")
-    look = in_order(alpha)
+def _encoders(panel: SubFigure, alpha: pd.DataFrame, columns: int, title: str, look: Mapping[str, Style]) -> None:
+    axes = panel.add_subplot(xlabel="communication round", ylabel="encoder weight α", title=title)
     for client in alpha:
         every = max(1, len(alpha) // 5)
         axes.plot(alpha.index, alpha[client], label=client, markevery=every, **look[client].line())

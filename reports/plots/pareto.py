@@ -15,7 +15,7 @@ from ..delta import Bases, Delta
 from ..labels import zoo_rank
 from ..units import choose_unit
 from ._curves import PlotError
-from .style import GREY, legend_below, panel_grid, styled, styles
+from .style import DELTA, GREY, legend_below, panel_grid, styled, styles
 
 COSTS = {"seconds": ("time", "s"), "kwh": ("energy", "kWh"), "bytes": ("communication", "GB")}
 HEIGHT = 2.1  # inches of a panel
@@ -84,7 +84,7 @@ def pareto_figure(panels: Sequence[tuple[str, pd.DataFrame]], cost: str = "secon
 def _draw_panel(axes: Axes, title: str, points: pd.DataFrame, cost: str, look: dict) -> dict[str, Line2D]:
     what, unit = COSTS[cost]
     unit, factor = choose_unit(unit, points["cost"])
-    axes.set(title=title, xlabel=f"{what} ({unit}) ↓", ylabel="Δm (%) ↑")
+    axes.set(title=title, xlabel=f"{what} ({unit}) ↓", ylabel=DELTA)
     by_label = points.assign(cost=points["cost"] * factor).groupby("label", sort=False)[["cost", "delta_m"]]
     mean, spread = by_label.mean(), by_label.std(ddof=1).fillna(0)
     on = front(mean["cost"].tolist(), mean["delta_m"].tolist())

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
-from matplotlib.transforms import ScaledTranslation
 
 from ...errors import unknown
-from ...tasks import in_columns, title_of
 from ..collect import RunRecord
 from ..delta import Bases, Delta
 from ..labels import zoo_rank
 from ..units import choose_unit
+from ._columns import Panel
 from ._curves import AMOUNTS, PlotError, evaluated
-from .style import End, arrow, label_ends, label_lines, legend_below, panel_grid, styled, styles
+from .style import DELTA, End, draw_whisker, label_ends, label_lines, legend_below, panel_grid, styled, styles
 
-APART = 2.5  # points between whiskers
 HEIGHT = 2.1  # inches of a panel, unless it has more labels than fit
-DELTA = "Δm (%) ↑"
 
 
 @dataclass(frozen=True)
@@ -41,20 +37,18 @@ def rounds_curves(
     runs: Sequence[RunRecord],
     x: str = "rounds",
     split: str = "global",
-    task: str | None = None,
-    client: str | None = None,
+    column: Panel | None = None,
     delta: Delta | None = None,
 ) -> Curves:
     """Return the lines of runs of one setting; a run that kept no scores by round has none.
 
-    Δm as `delta` asks for it, against final scores, unless a task or client is named: then the task's metric, averaged
-    over the clients that have it.
+    Δm as `delta` asks for it, against final scores, unless a column is named: then its metric.
     """
     what, unit, _ = _amount(x)
     bases = Bases(runs, split, delta)
-    if not (task or client):
+    if column is None:
         bases.check(runs)
-    rows, ylabels, lost = [], set(), []
+    rows, lost = [], []
     for run in sorted(runs, key=lambda r: (zoo_rank(r.summary["algorithm"]), r.label, r.summary["seed"])):
         try:
             by_round = used_when_scored(run, x, split)
@@ -62,35 +56,19 @@ def rounds_curves(
             lost.append(error)
             continue
         for round_, (used, records) in by_round.items():
-            if task or client:
-                y, ylabel = _metric(run, records, task, client)
-                ylabels.add(ylabel)
-            else:
-                y = bases.delta(run, records)
+            y = bases.delta(run, records) if column is None else column.value(run, records, split)
             point = {"label": run.label, "seed": run.summary["seed"], "round": round_, "x": used, "y": y}
             rows.append(point)
-    if len(ylabels) > 1:
-        raise PlotError(f"several metrics cannot share an axis: {', '.join(sorted(ylabels))}; name one with --task")
     if not rows:
         raise lost[0]
     frame = pd.DataFrame(rows)
     chosen, factor = choose_unit(unit, frame["x"])
     if factor != 1.0:
         frame["x"] *= factor
-    xlabel, ylabel = f"{what} ({chosen})" if chosen else what, next(iter(ylabels), DELTA)
+    xlabel = f"{what} ({chosen})" if chosen else what
     more = f", and {len(lost) - 1} more such runs" if len(lost) > 1 else ""
-    return Curves(frame, xlabel, ylabel, left_out=f"left out: {lost[0]}{more}" if lost else "")
-
-
-def scored_tasks(runs: Sequence[RunRecord], split: str, client: str | None = None) -> list[str]:
-    """Return the tasks with a primary score on the split, in the order of the tables' columns."""
-    found = {
-        score["task"]
-        for run in runs
-        for score in run.summary["scores"]
-        if score["primary"] and score["split"] == split and client in (None, score["client"])
-    }
-    return in_columns(found)
+    ylabel, title = (DELTA, "") if column is None else (column.ylabel, column.title)
+    return Curves(frame, xlabel, ylabel, title, left_out=f"left out: {lost[0]}{more}" if lost else "")
 
 
 def _amount(x: str) -> tuple[str, str, Callable[[RunRecord], dict[int, float]]]:
@@ -110,24 +88,6 @@ def used_when_scored(run: RunRecord, x: str, split: str) -> dict[int, tuple[floa
         if round_ not in used:
             raise PlotError(f"{run.name}: round {round_} was evaluated, but has no {x} in the run's files")
     return {round_: (used[round_], records) for round_, records in scores.items()}
-
-
-def _metric(run: RunRecord, records: list[dict], task: str | None, client: str | None) -> tuple[float, str]:
-    mine = [r for r in records if (task is None or r["task"] == task) and (client is None or r["client"] == client)]
-    if not mine:
-        wanted = " and ".join(f"{w} {n!r}" for w, n in (("client", client), ("task", task)) if n)
-        there = ", ".join(f"{r['client']}/{r['task']}" for r in records)
-        raise PlotError(f"{run.name}: no score of {wanted}; there are {there}")
-    names = {(r["task"], r["metric"], r["higher_is_better"]) for r in mine}
-    if len(names) > 1:
-        tasks = ", ".join(r["task"] for r in mine)
-        raise PlotError(f"client {client!r} has several metrics; name one with --task, or all: {tasks}")
-    task, metric, up = names.pop()
-    missing = [r["client"] for r in mine if r["value"] is None]
-    if missing:
-        raise PlotError(f"{run.name}: {task} has no value for {', '.join(missing)}")
-    title = title_of(task)
-    return fmean(r["value"] for r in mine), f"{title} {metric} {arrow(up)}"
 
 
 @styled
@@ -163,9 +123,7 @@ def _draw_panel(axes: Axes, panel: Curves, look: dict) -> list[End]:
         end = x.iloc[-1], mean.iloc[-1]
         if seeds > 1:
             spread = by_round["y"].std(ddof=1).iloc[-1]
-            beside = ScaledTranslation(APART / 72 * (k - (len(methods) - 1) / 2), 0, axes.figure.dpi_scale_trans)
-            thin = {"color": look[label].color, "elinewidth": 0.6, "capsize": 1.2, "capthick": 0.6}
-            axes.errorbar(*end, spread, transform=axes.transData + beside, **thin)
+            draw_whisker(axes, end, spread, look[label], k - (len(methods) - 1) / 2, axes.transData)
             axes.update_datalim([(end[0], end[1] - spread), (end[0], end[1] + spread)])
         ends.append(End(label, end, look[label].color))
     if panel.ylabel == DELTA:

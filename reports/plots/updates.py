@@ -1,4 +1,4 @@
-"""Clients' updates in the plane of their two main directions, from stored inner products (compare MaT-FL Fig. 2)."""
+"""Clients' updates in a plane, by PCA or t-SNE, from stored inner products (MaT-FL Fig. 2)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from ...errors import unknown
+from ...errors import FmtlbenchError, unknown
 from ...tasks import colour_of, in_columns, title_of
 from ..collect import RunRecord
 from ._curves import PlotError
@@ -17,32 +17,46 @@ from .style import GREY, legend_below, new_figure, styled
 
 SEVERAL = "several tasks"
 SHAPES = ("o", "s", "^", "D", "v", "P")
+METHODS = {"pca": 3, "tsne": 4}  # the fewest updates that make a plane
+PERPLEXITY = 30.0  # of t-SNE, where there are updates enough
 
 
 @dataclass(frozen=True)
 class Updates:
-    """Points in the plane; `explained` is the share of the variance along each axis."""
+    """Points in the plane, and how they came there."""
 
     points: pd.DataFrame  # client, dataset, task, x, y
-    explained: tuple[float, float]
+    method: str
+    axes: tuple[str, str]  # what the axes say
+    how: str
     round: int
     kind: str
     normalised: bool
 
 
-def updates_points(run: RunRecord, kind: str = "encoder", round_: int | None = None, normalise: bool = True) -> Updates:
-    """Return the principal components of the updates of one round (default: the last that has them).
+def updates_points(
+    run: RunRecord,
+    kind: str = "encoder",
+    round_: int | None = None,
+    normalise: bool = True,
+    method: str = "pca",
+) -> Updates:
+    """Return the updates of one round (default: the last that has them) in a plane.
 
     Args:
-        run: Of any method whose clients share something.
+        run: Of any method whose clients share something, or show their encoders (`evaluation.updates=encoder`).
         kind: encoder or decoder.
         round_: One of the evaluated rounds.
         normalise: To length 1 first, since directions are what conflicts.
+        method: pca or tsne.
     """
+    if method not in METHODS:
+        raise unknown("method", method, METHODS, "--method")
     rounds = {row["round"]: row["updates"] for row in run.rounds() if row.get("updates")}
     if not rounds:
         raise PlotError(
-            f"{run.name}: no updates in metrics.jsonl; methods that share nothing, and older runs, have none"
+            f"{run.name}: no updates in metrics.jsonl; older runs have none, and methods that share nothing have "
+            "them with --set evaluation.updates=encoder"
         )
     chosen = max(rounds) if round_ is None else round_
     if chosen not in rounds:
@@ -50,24 +64,54 @@ def updates_points(run: RunRecord, kind: str = "encoder", round_: int | None = N
     if kind not in rounds[chosen]:
         raise unknown("kind of updates", kind, rounds[chosen], "--updates")
     owners, gram = rounds[chosen][kind]["owners"], np.array(rounds[chosen][kind]["gram"], float)
-    if len(owners) < 3:
-        raise PlotError(f"{run.name}: {len(owners)} updates in round {chosen}; a plane needs at least 3")
-    xy, explained = principal_plane(gram, normalise)
+    if len(owners) < METHODS[method]:
+        raise PlotError(
+            f"{run.name}: {len(owners)} updates in round {chosen}; {method} needs at least {METHODS[method]}"
+        )
+    if normalise:
+        gram = with_length_one(gram)
+    if method == "pca":
+        xy, explained = principal_plane(gram)
+        axes = tuple(f"PC {i + 1} ({100 * share:.0f} % of variance)" for i, share in enumerate(explained))
+        how = "principal components"
+    else:
+        xy, perplexity = tsne_plane(gram)
+        axes, how = ("t-SNE 1", "t-SNE 2"), f"t-SNE with perplexity {perplexity:.3g}"
     clients = {c["id"]: c for c in run.summary["clients"]}
     rows = []
     for (client, task), (x, y) in zip(owners, xy):
         tasks = [task] if task else clients[client]["tasks"]
         name = tasks[0] if len(tasks) == 1 else SEVERAL
         rows.append({"client": client, "dataset": clients[client]["dataset"], "task": name, "x": x, "y": y})
-    return Updates(pd.DataFrame(rows), explained, chosen, kind, normalise)
+    return Updates(pd.DataFrame(rows), method, axes, how, chosen, kind, normalise)
 
 
-def principal_plane(gram: np.ndarray, normalise: bool) -> tuple[np.ndarray, tuple[float, float]]:
+def with_length_one(gram: np.ndarray) -> np.ndarray:
+    """Return the inner products of the same vectors at length 1; a client that did not move stays at the origin."""
+    length = np.sqrt(np.clip(np.diag(gram), 0, None))
+    length[length == 0] = 1
+    return gram / np.outer(length, length)
+
+
+def tsne_plane(gram: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return coordinates [n, 2] by t-SNE from the distances that inner products give, and the perplexity."""
+    try:
+        from sklearn.manifold import TSNE
+    except ImportError:
+        raise FmtlbenchError('t-SNE needs scikit-learn: pip install "fmtlbench[tsne]"') from None
+    square = np.diag(gram)
+    distances = np.sqrt(np.clip(square[:, None] + square[None, :] - 2 * gram, 0, None))
+    np.fill_diagonal(distances, 0)
+    if not distances.any():
+        raise PlotError("all updates are the same, so t-SNE has nothing to tell apart")
+    perplexity = min(PERPLEXITY, (len(gram) - 1) / 3)
+    # A start from principal components would need the updates themselves.
+    found = TSNE(metric="precomputed", init="random", perplexity=perplexity, random_state=0, method="exact")
+    return found.fit_transform(distances), perplexity
+
+
+def principal_plane(gram: np.ndarray) -> tuple[np.ndarray, tuple[float, float]]:
     """Return coordinates [n, 2] and shares of variance from inner products alone, by the centred Gram matrix."""
-    if normalise:
-        length = np.sqrt(np.clip(np.diag(gram), 0, None))
-        length[length == 0] = 1  # a client that did not move stays at the origin
-        gram = gram / np.outer(length, length)
     centre = np.eye(len(gram)) - 1 / len(gram)
     values, vectors = np.linalg.eigh(centre @ gram @ centre)
     values, vectors = np.clip(values[::-1][:2], 0, None), vectors[:, ::-1][:, :2]
@@ -82,8 +126,7 @@ def updates_figure(updates: Updates) -> Figure:
     """Draw the updates: a colour per task, a marker per dataset."""
     points = updates.points
     figure = new_figure(2.5)
-    share = [f"PC {i + 1} ({100 * s:.0f} % of variance)" for i, s in enumerate(updates.explained)]
-    axes = figure.add_subplot(xlabel=share[0], ylabel=share[1])
+    axes = figure.add_subplot(xlabel=updates.axes[0], ylabel=updates.axes[1])
     tasks = in_columns(points["task"].unique())
     colours = {task: colour_of(task, "black") for task in tasks}
     shapes = dict(zip(sorted(points["dataset"].unique()), SHAPES * 9))
@@ -98,8 +141,11 @@ def updates_figure(updates: Updates) -> Figure:
             markeredgecolor="white",
             markeredgewidth=0.4,
         )
-    for line in (axes.axhline, axes.axvline):
-        line(0, color="0.85", linewidth=0.5, zorder=0)
+    if updates.method == "tsne":  # only who is near to whom means something there
+        axes.tick_params(left=False, bottom=False, labelleft=False, labelbottom=False)
+    else:
+        for line in (axes.axhline, axes.axvline):
+            line(0, color="0.85", linewidth=0.5, zorder=0)
     axes.set_aspect("equal", adjustable="datalim")
     axes.margins(0.1)
     handles = [Line2D([], [], linestyle="none", marker="o", color=colours[task]) for task in tasks]

@@ -139,6 +139,9 @@ REPORTS = (
     ("plot", "rounds", "--x", "kwh", "-o", "figure.svg"),
     ("plot", "rounds", "--x", "hours", "--task", "edge", "-o", "figure.pdf"),
     ("plot", "pareto", "--cost", "kwh", "-o", "figure.png"),
+    ("plot", "sweep", "--option", "train.lr", "-o", "figure.png"),
+    ("plot", "sweep", "--option", "algo.mu", "--task", "all", "-o", "figure.png"),
+    ("plot", "clients", "--task", "edge", "-o", "figure.png"),
 )
 
 SITE = ("leaderboard", "--format", "html", "-o", "site")  # takes as long as a hundred tables

@@ -371,8 +371,11 @@ def test_clients_figure_reads_the_same_delta(tmp_path):
         write_rounds(tmp_path, "local", clients=clients, setting=letter * 64, values={("nyud-2", "depth"): 1.5})
         ours = {("nyud-multi", "depth"): 0.25, ("nyud-2", "depth"): 1.75}  # the mean stays
         write_rounds(tmp_path, "fedavg", clients=clients, setting=letter * 64, values=ours)
-    points = clients_points(collect([tmp_path]).runs).set_index("clients")["delta_m"]
+    points = clients_points(collect([tmp_path]).runs).rows.set_index("x")["y"]
     assert points[2] == pytest.approx(50 / 3) and points[3] == pytest.approx(0)
+    pairs = clients_points(collect([tmp_path]).runs, delta=Delta("clients")).rows.set_index("x")["y"]
+    assert pairs[2] == pytest.approx(50 / 3)  # one client for each column: the same
+    assert pairs[3] == pytest.approx((50 - 100 / 6) / 5)
 
 
 # -- spread ------------------------------------------------------------------------------------------------------------

@@ -30,6 +30,8 @@ def runs(tmp_path_factory):
         ("rounds", ".", ["--scenario", "trio"]),
         ("rounds", ".", ["--task", "all"]),
         ("clients", "scale", []),
+        ("clients", "scale", ["--task", "semseg", "--dataset", "nyud"]),
+        ("sweep", "scale", ["--option", "clients", "--delta-over", "clients"]),
         ("hyperweights", "trio", ["--round", "2"]),
         ("grouping", "trio", ["--client", "nyud-multi"]),
         ("updates", "trio/fedavg", ["--raw"]),
@@ -57,6 +59,13 @@ def test_every_kind_writes_pdf_and_png(runs, tmp_path, capsys, kind, below, opti
         (["cd", "trio/fedavg"], 1, "no two methods have a common block"),
         (["hyperweights", "trio/local"], 2, "no alpha and beta in the rounds of the"),
         (["clients", "trio"], 1, "at least two numbers of clients"),
+        (["sweep", "trio"], 2, "sweep: which option? For example --option algo.friends"),
+        (
+            ["sweep", "trio", "--option", "train.rl"],
+            2,
+            "--option: no value of a setting 'train.rl'; did you mean 'train.lr'",
+        ),
+        (["updates", "trio/fedavg", "--method", "umap"], 2, "--method: no method 'umap'"),
         (["rounds", "nowhere"], 2, "no such folder"),
     ],
 )

@@ -5,16 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from made_rounds import write_rounds
-from made_runs import DUO
+from made_runs import DUO, ST_MT_1
 
 from fmtlbench.errors import UsageError
 from fmtlbench.metrics import delta_m
 from fmtlbench.reports.collect import collect
 from fmtlbench.reports.delta import BaseError
+from fmtlbench.reports.leaderboard import leaderboards
 from fmtlbench.reports.plots import Options, make_figure
 from fmtlbench.reports.plots._curves import PlotError
 from fmtlbench.reports.plots.pareto import front, pareto_points
 from fmtlbench.reports.plots.rounds import rounds_curves, rounds_figure
+from fmtlbench.tasks import title_of
 
 TRIPLE = {**DUO, "pascal-edge": ("pascal", ("edge",))}
 
@@ -102,10 +104,27 @@ def test_a_metric_instead_of_delta(runs):
     assert figure.axes[0].get_ylabel() == "Depth RMSE ↓"
     values = [scores(run)["nyud-multi", "depth"]["value"] for run in runs.runs if run.label == "FedAvg"]
     assert lines(figure.axes[0])["FedAvg"].get_ydata()[-1] == pytest.approx(np.mean(values))
-    figure, _ = draw("rounds", runs, task="semseg")  # of both clients
-    values = [scores(run)[c, "semseg"]["value"] for run in runs.runs if run.label == "Local" for c in DUO]
-    assert lines(figure.axes[0])["Local"].get_ydata()[-1] == pytest.approx(np.mean(values))
+    assert figure.axes[0].get_title() == "synth-nyud Depth"
     assert lines(draw("rounds", runs, client="pascal-semseg")[0].axes[0])
+
+
+def test_a_task_on_two_datasets_is_two_panels_and_never_a_mean_of_both(runs):
+    figure, _ = draw("rounds", runs, task="semseg")
+    assert [axes.get_title() for axes in figure.axes] == ["synth-pascal SemSeg", "synth-nyud SemSeg"]
+    for axes, client in zip(figure.axes, DUO):
+        values = [scores(run)[client, "semseg"]["value"] for run in runs.runs if run.label == "Local"]
+        assert lines(axes)["Local"].get_ydata()[-1] == pytest.approx(np.mean(values))
+    one, _ = draw("rounds", runs, task="semseg", dataset="nyud")
+    assert [axes.get_title() for axes in one.axes] == ["synth-nyud SemSeg"]
+    of, _ = draw("rounds", runs, task="semseg", client="nyud-multi")
+    assert [axes.get_title() for axes in of.axes] == ["synth-nyud SemSeg of nyud-multi"]
+
+
+def test_a_column_is_the_mean_over_its_clients(tmp_path):
+    clients = {f"nyud-{i}": ("nyud", ("depth",)) for i in (1, 2)}
+    write_rounds(tmp_path, "local", clients=clients, values={("nyud-1", "depth"): 0.4, ("nyud-2", "depth"): 0.8})
+    ends = lambda **o: lines(draw("rounds", collect([tmp_path]), **o)[0].axes[0])["Local"].get_ydata()[-1]
+    assert ends(task="depth") == pytest.approx(0.6) and ends(client="nyud-2") == pytest.approx(0.8)
 
 
 @pytest.mark.parametrize(
@@ -114,6 +133,10 @@ def test_a_metric_instead_of_delta(runs):
         ({"x": "kw"}, "did you mean 'kwh'"),
         ({"task": "sal"}, r"no score of task 'sal'; there are pascal-semseg/semseg, nyud-multi/semseg"),
         ({"client": "nyud-multi"}, "several metrics; name one with --task, or all: semseg, depth"),
+        ({"dataset": "nyud"}, "dataset 'nyud' has several metrics; name one with --task, or all: semseg, depth"),
+        ({"task": "depth", "dataset": "nyu"}, "--dataset: no dataset 'nyu'; did you mean 'nyud'"),
+        ({"task": "depth", "dataset": "pascal"}, "no score of task 'depth' and dataset 'pascal'; there are"),
+        ({"task": "depth", "split": "personal"}, "no scores of split 'personal'"),
         ({"split": "personal"}, "no scores of split 'personal'|lacks"),
         ({"scenario": "dua"}, "did you mean 'duo'"),
     ],
@@ -170,9 +193,36 @@ def test_every_setting_has_a_panel_that_says_how_it_differs(tmp_path):
 
 def test_every_task_has_a_panel_when_asked(runs):
     figure, _ = draw("rounds", runs, task="all")
-    assert [axes.get_ylabel() for axes in figure.axes] == ["SemSeg mIoU ↑", "Depth RMSE ↓"]
+    assert [axes.get_ylabel() for axes in figure.axes] == ["SemSeg mIoU ↑", "SemSeg mIoU ↑", "Depth RMSE ↓"]
+    assert [axes.get_title() for axes in figure.axes] == [
+        "synth-pascal SemSeg",
+        "synth-nyud SemSeg",
+        "synth-nyud Depth",
+    ]
+    nyud, _ = draw("rounds", runs, task="all", dataset="nyud")
+    assert [axes.get_title() for axes in nyud.axes] == ["synth-nyud SemSeg", "synth-nyud Depth"]
     one, _ = draw("rounds", runs, task="all", client="pascal-semseg")
     assert [axes.get_ylabel() for axes in one.axes] == ["SemSeg mIoU ↑"]
+
+
+def test_panels_of_tasks_stand_as_the_tables_columns_do(tmp_path):
+    for name in ("local", "fedavg"):
+        write_rounds(tmp_path, name, clients=ST_MT_1, data="real")
+    figure, _ = draw("rounds", collect([tmp_path]), task="all")
+    (board,) = leaderboards(collect([tmp_path]))
+    columns = [column.key for column in board.columns if "/" in column.key]
+    assert len(figure.axes) == len(columns) == 9
+    names = {"pascal": "PASCAL-Context", "nyud": "NYUD-v2"}
+    wanted = [f"{names[dataset]} {title_of(task)}" for dataset, task, _ in (key.split("/") for key in columns)]
+    assert [axes.get_title() for axes in figure.axes] == wanted and "PASCAL-Context Parts" in wanted
+
+
+def test_every_setting_has_its_panels_of_tasks(tmp_path):
+    for scenario in ("one", "two"):
+        write_rounds(tmp_path, "local", scenario=scenario)
+    figure, _ = draw("rounds", collect([tmp_path]), task="semseg")
+    columns = ("synth-pascal SemSeg", "synth-nyud SemSeg")
+    assert [axes.get_title() for axes in figure.axes] == [f"{s}\n{c}" for s in ("one", "two") for c in columns]
 
 
 def test_settings_that_cannot_be_drawn_are_told(tmp_path):
@@ -206,6 +256,22 @@ def test_clients_draws_delta_by_their_number(tmp_path):
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("number of clients", "Δm (%) ↑")
     assert [box.get_label() for box in axes.containers] == ["FedAvg", "Ditto"]
     assert all(len(box[0].get_ydata()) == 2 for box in axes.containers)
+
+
+def test_clients_draws_a_column_by_their_number(tmp_path):
+    """The local runs have scores too, where Δm has its zero."""
+    for clients, setting in ((DUO, "a" * 64), (TRIPLE, "b" * 64)):
+        for name in ("local", "fedavg"):
+            write_rounds(tmp_path, name, clients=clients, setting=setting)
+    collection = collect([tmp_path])
+    figure, notes = draw("clients", collection, task="semseg")
+    assert [axes.get_title() for axes in figure.axes] == ["synth-pascal SemSeg", "synth-nyud SemSeg"] and not notes
+    figure, _ = draw("clients", collection, task="semseg", dataset="nyud")
+    (axes,) = figure.axes
+    assert axes.get_ylabel() == "SemSeg mIoU ↑" and [box.get_label() for box in axes.containers] == ["Local", "FedAvg"]
+    ours = sorted((r for r in collection.runs if r.label == "FedAvg"), key=lambda r: len(r.summary["clients"]))
+    values = [scores(run)["nyud-multi", "semseg"]["value"] for run in ours]
+    assert axes.containers[1][0].get_ydata().tolist() == pytest.approx(values)
 
 
 def test_clients_takes_a_scenario_s_larger_forms_together(tmp_path):

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import numpy as np
 import pytest
 from made_rounds import EIGHTEEN, NINE, write_rounds
-from made_runs import DUO
+from made_runs import DUO, ST_MT_1
 
-from fmtlbench.errors import UsageError
+from fmtlbench.errors import FmtlbenchError, UsageError
 from fmtlbench.reports.collect import collect
 from fmtlbench.reports.plots import KINDS, Options, make_figure
 from fmtlbench.reports.plots._curves import PlotError
 from fmtlbench.reports.plots.grouping import grouping_frequency, layer_votes, short_names
 from fmtlbench.reports.plots.hyperweights import hyperweights_data
 from fmtlbench.reports.plots.pvalues import short_p
-from fmtlbench.reports.plots.updates import principal_plane, updates_points
+from fmtlbench.reports.plots.updates import principal_plane, tsne_plane, updates_points, with_length_one
 from fmtlbench.reports.stats import analyse
 from fmtlbench.reports.stats.ranks import critical_difference
 
@@ -66,6 +67,28 @@ def test_hyperweights_shows_alpha_as_lines_and_beta_as_a_map(runs):
     assert [t.get_text() for t in heat.get_yticklabels()] == list(EIGHTEEN)  # one decoder each: the client says it
 
 
+def test_alpha_of_single_and_multi_task_clients_has_panels_apart(tmp_path):
+    write_rounds(tmp_path, "fedhca2", clients=ST_MT_1)
+    figure, _ = draw("hyperweights", collect([tmp_path]))
+    single, multi, beta = figure.subfigs
+    assert [panel.axes[0].get_title() for panel in (single, multi)] == ["single-task clients", "multi-task clients"]
+    assert [line.get_label() for line in single.axes[0].lines] == list(ST_MT_1)[:-1]
+    [line] = multi.axes[0].lines
+    assert line.get_label() == "nyud-multi" and line.get_ydata().tolist() == pytest.approx(
+        [0.1 + 0.003 * r for r in range(1, 7)]
+    )
+    assert line.get_color() not in [other.get_color() for other in single.axes[0].lines]
+    assert beta.axes[0].get_xlabel() == "decoder layer"
+
+
+@pytest.mark.parametrize("tasks", [("depth",), ("semseg", "depth")])
+def test_one_kind_of_clients_is_one_panel_without_a_title(tmp_path, tasks):
+    write_rounds(tmp_path, "fedhca2", clients={f"nyud-{i}": ("nyud", tasks) for i in (1, 2)})
+    figure, _ = draw("hyperweights", collect([tmp_path]))
+    assert len(figure.subfigs) == 2 and figure.subfigs[0].axes[0].get_title() == ""
+    assert len(figure.subfigs[0].axes[0].lines) == 2
+
+
 def test_hyperweights_are_as_used(tmp_path):
     folder = write_rounds(tmp_path, "fedhca2", rounds=2)
     wild = {"alpha": {"pascal-semseg": -0.2, "nyud-multi": 1.7}, "beta": {"nyud-multi/depth": [0.5, 2.0]}}
@@ -98,7 +121,7 @@ def test_a_figure_takes_any_method_that_tells_what_it_draws(tmp_path):
     rewrite(write_rounds(tmp_path, "mine", rounds=2), lambda row: {**row, "algorithm": told})
     write_rounds(tmp_path, "fedavg", rounds=2)
     figure, notes = draw("hyperweights", collect([tmp_path]))
-    assert len(figure.subfigs) == 2 and notes == []
+    assert len(figure.subfigs) == 3 and notes == []
     half = rewrite(next(tmp_path.glob("*/mine/*")), lambda row: {**row, "algorithm": {"alpha": told["alpha"]}})
     with pytest.raises(UsageError, match=r"^no beta in the rounds of .*, which this figure draws; they tell alpha$"):
         draw("hyperweights", half)
@@ -153,7 +176,8 @@ def test_layer_names_are_shortened_without_becoming_equal():
 def test_the_plane_is_that_of_the_vectors(normalise):
     """Against the singular value decomposition of the updates themselves, up to the sign of an axis."""
     x = np.random.default_rng(0).normal(size=(7, 30)) * np.arange(1, 8)[:, None]
-    xy, share = principal_plane(x @ x.T, normalise)
+    gram = x @ x.T
+    xy, share = principal_plane(with_length_one(gram) if normalise else gram)
     if normalise:
         x = x / np.linalg.norm(x, axis=1, keepdims=True)
     u, s, _ = np.linalg.svd(x - x.mean(0), full_matrices=False)
@@ -162,7 +186,7 @@ def test_the_plane_is_that_of_the_vectors(normalise):
 
 
 def test_clients_that_did_not_move_are_no_trouble():
-    xy, share = principal_plane(np.zeros((4, 4)), True)
+    xy, share = principal_plane(with_length_one(np.zeros((4, 4))))
     assert not xy.any() and share == (0, 0)
 
 
@@ -177,6 +201,61 @@ def test_updates_has_a_colour_per_task_and_a_marker_per_dataset(root):
     assert "encoder updates of round 4, to length 1" in notes[0]
 
 
+def test_tsne_puts_near_what_is_near_and_is_the_same_every_time(root):
+    pytest.importorskip("sklearn")
+    (run,) = collect([root / "duo" / "fedavg"]).runs
+    updates = updates_points(run, method="tsne")
+    again = updates_points(run, method="tsne").points
+    assert updates.points[["x", "y"]].to_numpy().tolist() == again[["x", "y"]].to_numpy().tolist()
+    assert np.isfinite(updates.points[["x", "y"]].to_numpy()).all()
+    assert updates.how == "t-SNE with perplexity 5.67"  # (18 - 1) / 3
+    xy = updates.points[["x", "y"]].to_numpy()
+    apart = np.linalg.norm(xy[:, None] - xy[None], axis=-1)
+    same = updates.points["dataset"].to_numpy()[:, None] == updates.points["dataset"].to_numpy()
+    assert apart[same].mean() < apart[~same].mean()  # as the updates were made
+
+
+def test_tsne_sees_the_distances_of_the_vectors_and_at_most_perplexity_30(monkeypatch):
+    manifold = pytest.importorskip("sklearn.manifold")
+    x = np.random.default_rng(0).normal(size=(120, 5))
+    seen = {}
+
+    class Spy:
+        def __init__(self, **given):
+            seen.update(given)
+
+        def fit_transform(self, distances):
+            seen["distances"] = distances
+            return distances[:, :2]
+
+    monkeypatch.setattr(manifold, "TSNE", Spy)
+    assert tsne_plane(x @ x.T)[1] == 30 and seen["metric"] == "precomputed" and seen["init"] == "random"
+    np.testing.assert_allclose(seen["distances"], np.linalg.norm(x[:, None] - x[None], axis=-1), atol=1e-6)
+
+
+def test_axes_of_tsne_say_nothing_of_variance(root):
+    pytest.importorskip("sklearn")
+    figure, notes = draw("updates", collect([root / "duo" / "fedavg"]), method="tsne")
+    (axes,) = figure.axes
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("t-SNE 1", "t-SNE 2")
+    assert notes == ["encoder updates of round 4, to length 1: t-SNE with perplexity 5.67 of 18"]
+
+
+def test_tsne_without_scikit_learn_says_how_to_get_it(root, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.manifold", None)
+    with pytest.raises(FmtlbenchError, match=r't-SNE needs scikit-learn: pip install "fmtlbench\[tsne\]"'):
+        draw("updates", collect([root / "duo" / "fedavg"]), method="tsne")
+
+
+def test_tsne_of_too_few_or_equal_updates(tmp_path):
+    pytest.importorskip("sklearn")
+    with pytest.raises(PlotError, match="all updates are the same"):
+        tsne_plane(np.ones((5, 5)))
+    write_rounds(tmp_path, "fedavg", clients={**DUO, "pascal-edge": ("pascal", ("edge",))})
+    with pytest.raises(PlotError, match="3 updates in round 6; tsne needs at least 4"):
+        draw("updates", collect([tmp_path]), method="tsne")
+
+
 def test_clients_with_several_tasks_say_so(tmp_path):
     clients = {**DUO, "pascal-edge": ("pascal", ("edge",))}
     write_rounds(tmp_path, "fedavg", clients=clients)
@@ -187,7 +266,8 @@ def test_clients_with_several_tasks_say_so(tmp_path):
 @pytest.mark.parametrize(
     "algorithm, options, words",
     [
-        ("local", {}, "no updates in metrics.jsonl"),
+        ("local", {}, r"no updates in metrics.jsonl; .* --set evaluation\.updates=encoder"),
+        ("fedavg", {"method": "tnse"}, "--method: no method 'tnse'; did you mean 'tsne'"),
         ("fedavg", {"round": 3}, "updates of rounds 2, 4"),
         ("fedavg", {"updates": "decoder"}, "--updates: no kind of updates 'decoder'; did you mean 'encoder'"),
     ],
@@ -267,4 +347,4 @@ def test_distribution_calls_the_data_what_they_are(tmp_path):
 def test_unknown_kind(runs):
     with pytest.raises(UsageError, match="did you mean 'pareto'"):
         draw("paretto", runs)
-    assert len(KINDS) == 9
+    assert len(KINDS) == 10

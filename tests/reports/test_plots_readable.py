@@ -60,6 +60,24 @@ def test_every_word_is_on_the_page(root, kind, folders):
     assert figure.get_figwidth() == pytest.approx(WIDTH) or "long" in folders
 
 
+@pytest.mark.parametrize(
+    "kind, options",
+    [
+        ("rounds", {"task": "all"}),
+        ("clients", {"task": "normals"}),
+        ("sweep", {"option": "clients", "task": "all"}),
+        ("sweep", {"option": "clients"}),
+    ],
+)
+def test_every_word_of_panels_is_on_the_page_and_titles_touch_nothing(root, kind, options):
+    figure = make_figure(
+        kind, collect([root / "nine", *([root / "fewer"] * (kind != "rounds"))]), Options(**options), []
+    )
+    assert not list(outside(figure))
+    texts = [text for axes in figure.axes for text in (axes.title, axes.xaxis.label, axes.yaxis.label, *axes.texts)]
+    assert not overlaps([text for text in texts if text.get_text()])
+
+
 def overlaps(texts):
     boxes = [(text.get_text(), Text.get_window_extent(text)) for text in texts]
     return [(a, b) for i, (a, one) in enumerate(boxes) for b, other in boxes[i + 1 :] if one.overlaps(other)]

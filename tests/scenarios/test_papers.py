@@ -40,6 +40,7 @@ EXPECTED = {
     "niid7_ubcdst": (single(N, NYUD_BENCH) + single(P, ("human_parts", "normals")), "equal", GP),
     "matfl_pascal5": (single(P, PASCAL, 2), "equal", G),
     "matfl_pascal_nyud9": (single(P, PASCAL, 2) + single(N, NYUD, 2), "equal", G),
+    "matfl_updates90": (single(P, PASCAL, 10) + single(N, NYUD, 10), "equal", G),
 }
 
 
@@ -69,9 +70,10 @@ def test_the_unseen_client_stays_beside_the_papers():
     assert [(c.id, c.dataset, c.tasks) for c in scenario.unseen()] == [("newcomer", P, ("semseg",))]
 
 
-def test_only_the_hybrid_scenario_deals_twice():
+def test_only_the_hybrid_scenario_and_that_of_updates_deal_twice():
     pools = {name: {client.pool for client in load_scenario(name).parties()} for name in EXPECTED}
     assert pools.pop("niid3_sdht") == {"single", "multi"}
+    assert pools.pop("matfl_updates90") == {*PASCAL, *NYUD}
     assert set().union(*pools.values()) == {None}
 
 
@@ -82,9 +84,17 @@ def test_other_numbers_of_clients_as_in_table_9(count):
     assert scenario.parameters == {"clients": count}
 
 
-@pytest.mark.parametrize(("name", "tasks"), [("matfl_pascal5", 5), ("matfl_pascal_nyud9", 9)])
+@pytest.mark.parametrize(("name", "tasks"), [("matfl_pascal5", 5), ("matfl_pascal_nyud9", 9), ("matfl_updates90", 9)])
 @pytest.mark.parametrize("each", [1, 2, 3])
 def test_clients_per_task(name, tasks, each):
     scenario = resolve("local", name, overrides={"scenario.clients_per_task": each}).scenario
     assert len(scenario.parties()) == tasks * each
     assert all(clients(scenario).count(client) == each for client in clients(scenario))
+
+
+def test_each_of_the_ninety_has_a_tenth_of_its_whole_dataset():
+    config = resolve("local", "matfl_updates90", overrides={"data.train_samples": {"pascal": 40, "nyud": 20}})
+    specs = config.scenario.parties()
+    for spec in specs:
+        alike = [s for s in specs if (s.dataset, s.pool) == (spec.dataset, spec.pool)]
+        assert len(alike) == 10 and {s.tasks for s in alike} == {(spec.pool,)}

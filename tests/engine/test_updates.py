@@ -1,0 +1,91 @@
+"""Which updates a scored round describes: of what travels, or of encoders that stay at home too."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from tiny import SCENARIO, TINY, make_federation
+
+import fmtlbench
+from fmtlbench.errors import UsageError
+from fmtlbench.resolving import resolve
+
+SHOW = {"evaluation.updates": "encoder"}
+
+
+@pytest.fixture
+def play(scenario, tmp_path):
+    def run(algo, rounds=2, **given):
+        settings = {**TINY, "evaluation.every": 1, **given}
+        return fmtlbench.run(algo, scenario(SCENARIO), rounds=rounds, out=tmp_path / "runs", device="cpu", **settings)
+
+    return run
+
+
+def rows(result):
+    return [json.loads(line) for line in (result.folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def without_updates(result):
+    return [{key: value for key, value in row.items() if key != "updates"} for row in rows(result)]
+
+
+@pytest.mark.parametrize(
+    "algo, options, travels", [("local", {}, []), ("fedhca2", {"algo.encoder": "none"}, ["decoder"])]
+)
+def test_shown_encoders_change_nothing_else_of_a_run(play, algo, options, travels):
+    usual, shown = play(algo, **options), play(algo, **options, **SHOW)
+    assert without_updates(usual) == without_updates(shown)
+    assert usual.folder != shown.folder  # a run without them is not taken for one that has them
+    for key in ("scores", "bytes_up", "bytes_down"):
+        assert usual.summary[key] == shown.summary[key]
+    for before, now in zip(rows(usual), rows(shown), strict=True):
+        assert list(before.get("updates", {})) == travels and list(now["updates"]) == [*travels, "encoder"]
+        assert all(before["updates"][kind] == now["updates"][kind] for kind in travels)
+
+
+def test_local_clients_show_their_encoders_without_traffic(play):
+    usual, shown = rows(play("local")), rows(play("local", **SHOW))
+    assert not any("updates" in row for row in usual)
+    for row in shown:
+        told = row["updates"]["encoder"]
+        assert told["owners"] == [["pascal-human_parts", None], ["nyud-multi", None]]
+        gram = np.array(told["gram"])
+        assert gram.shape == (2, 2) and (np.diag(gram) > 0).all() and np.allclose(gram, gram.T)
+        assert row["bytes_up"] == row["bytes_down"] == 0 and not row["ledger"]
+
+
+def test_they_are_the_distances_that_the_encoders_went(scenario):
+    federation = make_federation("local", scenario(SCENARIO), **TINY, **SHOW)
+    encoders = lambda: [client.main.flat.read("encoder")[0].double() for client in federation.executor.clients]
+    start = encoders()
+    row = federation.round(0, describe=True)
+    moved = [after - before for after, before in zip(encoders(), start)]
+    expected = [[float(one @ other) for other in moved] for one in moved]
+    np.testing.assert_allclose(row["updates"]["encoder"]["gram"], expected, rtol=1e-4)
+    assert "updates" not in federation.round(1)  # not scored
+
+
+def test_what_travels_anyway_is_described_once(play):
+    assert rows(play("fedhca2", 1)) == rows(play("fedhca2", 1, **SHOW))
+    [row] = rows(play("fedhca2", 1))
+    assert sorted(row["updates"]) == ["decoder", "encoder"]
+
+
+def test_a_run_of_one_round_has_its_updates(play):
+    """Local epochs from one common start: what MaT-FL's Fig. 2 shows."""
+    [row] = rows(play("local", 1, **SHOW))
+    assert row["round"] == 1 and len(row["updates"]["encoder"]["owners"]) == 2
+
+
+def test_configs_keep_their_hash(scenario):
+    path = scenario(SCENARIO)
+    usual, told, shown = (
+        resolve("local", path, overrides={**TINY, **given}) for given in ({}, {"evaluation.updates": "shared"}, SHOW)
+    )
+    assert usual.hash() == told.hash() != shown.hash()
+    assert "evaluation.updates" not in usual.setting().values
+    with pytest.raises(UsageError, match=r"evaluation\.updates"):
+        resolve("local", path, overrides={**TINY, "evaluation.updates": "decoder"})

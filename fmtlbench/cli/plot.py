@@ -59,6 +59,9 @@ def add(verbs) -> None:
     parser.add_argument("--dataset", metavar="NAME", help="rounds, clients, sweep: on this dataset only")
     parser.add_argument("--client", metavar="ID", help="rounds, clients, sweep: of this client; grouping: whose layers")
     parser.add_argument("--option", metavar="PATH", help="sweep: which option, as --set takes it: algo.mu, train.lr, …")
+    parser.add_argument(
+        "--part", metavar="NAME", help="hyperweights: alpha or beta alone; grouping: frequency or votes alone"
+    )
     parser.add_argument("--round", type=int, metavar="N", help="hyperweights, updates: default: the last")
     parser.add_argument("--updates", default="encoder", metavar="encoder|decoder", help="updates: of what")
     parser.add_argument("--method", default="pca", metavar="pca|tsne", help="updates: how they come to lie in a plane")
@@ -90,6 +93,7 @@ def main(args: argparse.Namespace) -> int:
         task=args.task,
         dataset=args.dataset,
         client=args.client,
+        part=args.part,
         option=args.option,
         round=args.round,
         updates=args.updates,

@@ -28,6 +28,7 @@ class Options:
     dataset: str | None = None
     client: str | None = None
     option: str | None = None
+    part: str | None = None  # of a figure of several: this one alone
     round: int | None = None
     updates: str = "encoder"
     normalise: bool = True
@@ -148,16 +149,33 @@ def _pareto(collection: Collection, o: Options, notes: list[str]) -> Figure:
 def _hyperweights(collection: Collection, o: Options, notes: list[str]) -> Figure:
     from .hyperweights import NEEDS, hyperweights_data, hyperweights_figure, split_by_tasks
 
+    _check_part(o, ("alpha", "beta"))
     run = _one_run(collection, o, notes, NEEDS)
     alpha, beta = hyperweights_data(run, o.round)
-    return hyperweights_figure(split_by_tasks(run, alpha), beta)
+    if o.part is not None and (alpha if o.part == "alpha" else beta).empty:
+        raise PlotError(f"--part {o.part}: {run.name} did not share what it weighs")
+    alphas = {} if o.part == "beta" else split_by_tasks(run, alpha)
+    return hyperweights_figure(alphas, beta.iloc[:0] if o.part == "alpha" else beta)
 
 
 def _grouping(collection: Collection, o: Options, notes: list[str]) -> Figure:
-    from .grouping import NEEDS, grouping_figure, grouping_frequency, layer_votes
+    from .grouping import NEEDS, frequency_figure, grouping_figure, grouping_frequency, layer_votes, votes_figure
 
+    _check_part(o, ("frequency", "votes"))
     run = _one_run(collection, o, notes, NEEDS)
-    return grouping_figure(grouping_frequency(run), layer_votes(run, o.client))
+    if o.part == "frequency":
+        return frequency_figure(grouping_frequency(run))
+    if o.part is None:
+        return grouping_figure(grouping_frequency(run), layer_votes(run, o.client))
+    # One client of each kind, unless one is named.
+    clients = [o.client] if o.client else list({group: name for name, group in reversed(run.groups.items())}.values())
+    votes = [layer_votes(run, client) for client in sorted(clients, key=list(run.groups).index)]
+    return votes_figure(votes)
+
+
+def _check_part(o: Options, parts: Sequence[str]) -> None:
+    if o.part is not None and o.part not in parts:
+        raise unknown("part of this figure", o.part, parts, "--part")
 
 
 def _updates(collection: Collection, o: Options, notes: list[str]) -> Figure:

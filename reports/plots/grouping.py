@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
@@ -59,18 +61,39 @@ def layer_votes(run: RunRecord, client: str | None = None) -> pd.DataFrame | Non
 @styled
 def grouping_figure(frequency: pd.DataFrame, votes: pd.DataFrame | None = None) -> Figure:
     """Draw the frequencies as a heat map, and below it the votes if there are some; clients are numbered from above."""
-    n = len(frequency)
-    heights = [max(1.4, 0.2 + LINE * n)] + ([max(0.9, 0.35 + LINE * len(votes))] if votes is not None else [])
+    return _draw(frequency, [] if votes is None else [votes])
+
+
+@styled
+def frequency_figure(frequency: pd.DataFrame) -> Figure:
+    """Draw how often clients were grouped, alone."""
+    return _draw(frequency, [])
+
+
+@styled
+def votes_figure(votes: Sequence[pd.DataFrame]) -> Figure:
+    """Draw what the layers of some clients voted, one client below the other, with the same colours for all."""
+    return _draw(None, votes)
+
+
+def _draw(frequency: pd.DataFrame | None, votes: Sequence[pd.DataFrame]) -> Figure:
+    n = len(frequency) if frequency is not None else votes[0].shape[1]
+    heights = [max(1.4, 0.2 + LINE * n)] * (frequency is not None)
+    heights += [max(0.9, 0.35 + LINE * len(of)) for of in votes]
     figure = new_figure(sum(heights) + 0.45, max(WIDTH, 1.6 + 0.09 * n))
-    panels = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
-    image = heat_map(panels[0], frequency.to_numpy(), cmap="cividis", vmin=0, vmax=100)
-    panels[0].set_yticks(range(n), [f"{name}  {i + 1}" for i, name in enumerate(frequency.index)])
-    heat_bar(figure, panels[0], image, "grouped (% of rounds)")
-    if votes is not None:
-        image = heat_map(panels[1], votes.to_numpy(), cmap="cividis", vmin=0)
-        panels[1].set_yticks(range(len(votes)), short_names(list(votes.index)))
-        panels[1].set_title(f"layers of {votes.index.name}", pad=3)
-        heat_bar(figure, panels[1], image, "mean votes")
+    panels = list(figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0])
+    rest = list(panels)
+    if frequency is not None:
+        axes = rest.pop(0)
+        image = heat_map(axes, frequency.to_numpy(), cmap="cividis", vmin=0, vmax=100)
+        axes.set_yticks(range(n), [f"{name}  {i + 1}" for i, name in enumerate(frequency.index)])
+        heat_bar(figure, axes, image, "grouped (% of rounds)")
+    most = max((np.nanmax(of.to_numpy()) for of in votes), default=None)
+    for axes, of in zip(rest, votes):
+        image = heat_map(axes, of.to_numpy(), cmap="cividis", vmin=0, vmax=most)
+        axes.set_yticks(range(len(of)), short_names(list(of.index)))
+        axes.set_title(f"layers of {of.index.name}", pad=3)
+        heat_bar(figure, axes, image, "mean votes")
     for axes in panels:
         numbers = range(1, n + 1, -(-n // 12))  # as many as stand side by side
         axes.set_xticks([k - 1 for k in numbers], numbers)

@@ -138,6 +138,30 @@ def test_grouping_draws_frequencies_and_votes(runs):
     assert np.diag(heat.collections[0].get_array()).tolist() == [100] * 18
 
 
+def test_parts_of_figures_stand_alone(tmp_path, runs):
+    alone, _ = draw("grouping", runs, part="frequency")
+    assert alone.axes[0].collections[0].get_array().shape == (18, 18) and len(alone.axes) == 2
+    votes, _ = draw("grouping", runs, part="votes")
+    titles = [axes.get_title() for axes in votes.axes if axes.get_title()]
+    kinds = {tuple(EIGHTEEN[title.removeprefix("layers of ")]) for title in titles}
+    assert len(titles) == 9 == len(kinds)  # one client of each kind
+    scales = {tuple(a.collections[0].get_clim()) for a in votes.axes if a.get_title()}
+    assert len(scales) == 1  # the same colours mean the same votes
+    write_rounds(tmp_path, "fedhca2", clients=ST_MT_1)
+    weights = collect([tmp_path])
+    alpha, beta = (draw("hyperweights", weights, part=part)[0] for part in ("alpha", "beta"))
+    assert [len(figure.subfigs) for figure in (alpha, beta)] == [2, 1]
+    with pytest.raises(UsageError, match="no part of this figure 'alfa'; did you mean 'alpha'"):
+        draw("hyperweights", weights, part="alfa")
+
+
+def test_a_part_that_does_not_exist_is_told(tmp_path):
+    folder = write_rounds(tmp_path, "fedhca2", rounds=2)
+    collection = rewrite(folder, lambda row: {**row, "algorithm": {**row["algorithm"], "alpha": {}}})
+    with pytest.raises(PlotError, match=r"--part alpha: .* did not share what it weighs"):
+        draw("hyperweights", collection, part="alpha")
+
+
 def test_frequencies_by_hand(tmp_path):
     """Two rounds of clusters: together, then apart; a client that was absent has no say in that round."""
     folder = write_rounds(tmp_path, "matfl", rounds=3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fmtlbench.cli import main
 from fmtlbench.resolving import resolve
 from fmtlbench.scenarios import load_scenario, scenario_files
 
@@ -92,9 +93,9 @@ def test_clients_per_task(name, tasks, each):
     assert all(clients(scenario).count(client) == each for client in clients(scenario))
 
 
-def test_each_of_the_ninety_has_a_tenth_of_its_whole_dataset():
-    config = resolve("local", "matfl_updates90", overrides={"data.train_samples": {"pascal": 40, "nyud": 20}})
-    specs = config.scenario.parties()
-    for spec in specs:
-        alike = [s for s in specs if (s.dataset, s.pool) == (spec.dataset, spec.pool)]
-        assert len(alike) == 10 and {s.tasks for s in alike} == {(spec.pool,)}
+def test_each_of_the_ninety_has_a_tenth_of_its_whole_dataset(capsys):
+    assert main(["show", "scenario", "matfl_updates90", "--set", "data.train_samples={pascal: 400, nyud: 200}"]) == 0
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines() if line.startswith(("pascal-", "nyud-"))]
+    assert len(rows) == 90
+    for _, dataset, task, share, images in rows:
+        assert share == f"1/10 of pool {task}" and images == {"pascal": "40", "nyud": "20"}[dataset]

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
 from ..tasks import colour_of, title_of
-from .plots.style import GREY, WIDTH, new_figure, styled, text_width
+from .plots.style import ABREAST, GREY, WIDTH, new_figure, styled, text_width
 
 POINT = 1 / 72  # inches
 WIDEST = 6.9  # inches, both columns of a page
@@ -39,13 +39,15 @@ def distribution(name: str, clients: Sequence[Mapping[str, Any]], titles: Mappin
 
 @styled
 def distributions(scenarios: Mapping[str, Sequence[Mapping[str, Any]]], titles: Mapping[str, str]) -> Figure:
-    """Draw several scenarios, one below the other; see `distribution`."""
+    """Draw several scenarios, two abreast; see `distribution`."""
+    names = list(scenarios)
     width = max(map(_width, scenarios.values()))
-    heights = [_height(clients) for clients in scenarios.values()]
-    figure = new_figure(sum(heights), width)
-    places = figure.subfigures(len(scenarios), 1, squeeze=False, height_ratios=heights)[:, 0]
-    for place, (name, clients) in zip(places, scenarios.items()):
-        _draw(place.add_subplot(), name, clients, titles, width)
+    rows = [names[start : start + ABREAST] for start in range(0, len(names), ABREAST)]
+    heights = [max(_height(scenarios[name]) for name in row) for row in rows]
+    figure = new_figure(sum(heights), width * min(ABREAST, len(names)))
+    places = figure.subfigures(len(rows), min(ABREAST, len(names)), squeeze=False, height_ratios=heights)
+    for place, name in zip(places.flat, names):
+        _draw(place.add_subplot(), name, scenarios[name], titles, width)
     return figure
 
 

@@ -18,14 +18,14 @@ def draw_runs(
     runs: Mapping[str, StoredRun],
     data_root: str | Path | None,
     device: str,
-    clients: Sequence[str] | None = None,
-    images: Sequence[int] | None = None,
+    clients: Sequence[str],
+    image: int,
 ) -> Figure:
-    """Draw what runs predict, by title, beside the truth: a row per image."""
+    """Draw what runs predict on one image, by title, below the truth: a column per task of the clients."""
     from ..engine.predict import check_comparable, panel_rows
     from ..listeners.bars import Bars
     from ..listeners.json_lines import JsonLines
-    from ..predictions.panel import draw_panel, merge_clients
+    from ..predictions.panel import draw_by_run, merge_clients
 
     progress = Bars() if sys.stderr.isatty() else JsonLines()
     stored = list(runs.values())
@@ -33,10 +33,10 @@ def draw_runs(
     try:
         for run in stored:
             run.open(data_root, choose_device(device, run.config.device, progress), progress)
-        rows = panel_rows(stored, clients=clients, images=images)
+        (row,) = merge_clients(panel_rows(stored, clients=clients, images=[image]))
     finally:
         progress.end()
-    return draw_panel(merge_clients(rows), list(runs))
+    return draw_by_run(row, list(runs))
 
 
 def choose_device(asked: str, of_run: str, progress: Listener) -> Any:

@@ -308,4 +308,4 @@ def _draw_panel(
     folders = {asked.label: runs[min(runs)].folder for asked, runs in shown.items()}
     runs = {label: StoredRun(folder) for label, folder in folders.items()}
     clients = [p.id for p in next(iter(runs.values())).config.scenario.parties() if p.dataset == options["dataset"]]
-    return draw_runs(runs, args.data_root, args.device, clients=clients, images=options["images"])
+    return draw_runs(runs, args.data_root, args.device, clients, options["image"])

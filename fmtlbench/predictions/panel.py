@@ -89,6 +89,35 @@ def draw_panel(rows: Sequence[PanelRow], titles: Sequence[str]) -> Figure:
     return figure
 
 
+def draw_by_run(row: PanelRow, titles: Sequence[str]) -> Figure:
+    """Return a figure of one image: a column per task, the ground truth on top and a row per run below it."""
+    from matplotlib.figure import Figure
+
+    lines = [TRUTH, *titles]
+    width = MARGIN + (CELL + SPACE) * (1 + len(row.tasks))
+    total = 2 * LINE + (row.height + SPACE) * len(lines)
+    figure = Figure(figsize=(width, total), dpi=200, facecolor="white")
+
+    def place(column: int, line: int) -> Axes:
+        left, top = MARGIN + column * (CELL + SPACE), total - 2 * LINE - line * (row.height + SPACE)
+        axes = figure.add_axes((left / width, (top - row.height) / total, CELL / width, row.height / total))
+        axes.set_axis_off()
+        if line == 0:
+            title = "input" if column == 0 else TASKS[row.tasks[column - 1].task].description
+            figure.text((left + CELL / 2) / width, (top + 0.03) / total, title, fontsize=7, ha="center", va="bottom")
+        return axes
+
+    for line, name in enumerate(lines):
+        middle = total - 2 * LINE - line * (row.height + SPACE) - row.height / 2
+        look = {"fontsize": 7, "rotation": 90, "ha": "center", "va": "center"}
+        figure.text(MARGIN / 2 / width, middle / total, name, **look)
+    draw_image(place(0, 0), row.picture)
+    for column, (of, colours) in enumerate(zip(row.tasks, task_colours([row])), start=1):
+        for line, value in enumerate([of.truth, *of.predictions]):
+            draw_task(place(column, line), of, value, colours)
+    return figure
+
+
 def task_colours(rows: Sequence[PanelRow]) -> list[Any]:
     """Return what `draw` of each task's kind needs to show the rows of one client alike."""
     colours = []

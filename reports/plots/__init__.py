@@ -159,12 +159,12 @@ def _hyperweights(collection: Collection, o: Options, notes: list[str]) -> Figur
 
 
 def _grouping(collection: Collection, o: Options, notes: list[str]) -> Figure:
-    from .grouping import NEEDS, frequency_figure, grouping_figure, grouping_frequency, layer_votes, votes_figure
+    from .grouping import NEEDS, grouping_figure, grouping_frequency, layer_votes, votes_figure
 
     _check_part(o, ("frequency", "votes"))
     run = _one_run(collection, o, notes, NEEDS)
     if o.part == "frequency":
-        return frequency_figure(grouping_frequency(run))
+        return grouping_figure(grouping_frequency(run))
     if o.part is None:
         return grouping_figure(grouping_frequency(run), layer_votes(run, o.client))
     # One client of each kind, unless one is named.

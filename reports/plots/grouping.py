@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 
 from ...errors import unknown
@@ -14,6 +16,7 @@ from ._curves import PlotError
 from ._diagnostics import read_diagnostics
 from .style import LINE, WIDTH, heat_bar, heat_map, new_figure, styled
 
+THREE = 3  # clients abreast
 NEEDS = ("groups",)  # by client: a name, or the clients it follows
 
 
@@ -61,45 +64,59 @@ def layer_votes(run: RunRecord, client: str | None = None) -> pd.DataFrame | Non
 @styled
 def grouping_figure(frequency: pd.DataFrame, votes: pd.DataFrame | None = None) -> Figure:
     """Draw the frequencies as a heat map, and below it the votes if there are some; clients are numbered from above."""
-    return _draw(frequency, [] if votes is None else [votes])
-
-
-@styled
-def frequency_figure(frequency: pd.DataFrame) -> Figure:
-    """Draw how often clients were grouped, alone."""
-    return _draw(frequency, [])
+    n = len(frequency)
+    heights = [max(1.4, 0.2 + LINE * n)] + ([max(0.9, 0.35 + LINE * len(votes))] if votes is not None else [])
+    figure = new_figure(sum(heights) + 0.45, max(WIDTH, 1.6 + 0.09 * n))
+    panels = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
+    image = heat_map(panels[0], frequency.to_numpy(), cmap="cividis", vmin=0, vmax=100)
+    panels[0].set_yticks(range(n), [f"{name}  {i + 1}" for i, name in enumerate(frequency.index)])
+    heat_bar(figure, panels[0], image, "grouped (% of rounds)")
+    if votes is not None:
+        image = _draw_votes(panels[1], votes, None)
+        heat_bar(figure, panels[1], image, "mean votes")
+    for axes in panels:
+        _number_clients(axes, n)
+    panels[-1].set_xlabel("client")
+    return figure
 
 
 @styled
 def votes_figure(votes: Sequence[pd.DataFrame]) -> Figure:
-    """Draw what the layers of some clients voted, one client below the other, with the same colours for all."""
-    return _draw(None, votes)
-
-
-def _draw(frequency: pd.DataFrame | None, votes: Sequence[pd.DataFrame]) -> Figure:
-    n = len(frequency) if frequency is not None else votes[0].shape[1]
-    heights = [max(1.4, 0.2 + LINE * n)] * (frequency is not None)
-    heights += [max(0.9, 0.35 + LINE * len(of)) for of in votes]
-    figure = new_figure(sum(heights) + 0.45, max(WIDTH, 1.6 + 0.09 * n))
-    panels = list(figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0])
-    rest = list(panels)
-    if frequency is not None:
-        axes = rest.pop(0)
-        image = heat_map(axes, frequency.to_numpy(), cmap="cividis", vmin=0, vmax=100)
-        axes.set_yticks(range(n), [f"{name}  {i + 1}" for i, name in enumerate(frequency.index)])
-        heat_bar(figure, axes, image, "grouped (% of rounds)")
-    most = max((np.nanmax(of.to_numpy()) for of in votes), default=None)
-    for axes, of in zip(rest, votes):
-        image = heat_map(axes, of.to_numpy(), cmap="cividis", vmin=0, vmax=most)
-        axes.set_yticks(range(len(of)), short_names(list(of.index)))
-        axes.set_title(f"layers of {of.index.name}", pad=3)
-        heat_bar(figure, axes, image, "mean votes")
-    for axes in panels:
-        numbers = range(1, n + 1, -(-n // 12))  # as many as stand side by side
-        axes.set_xticks([k - 1 for k in numbers], numbers)
-        axes.tick_params(length=0)
-    panels[-1].set_xlabel("client")
+    """Draw what the layers of some clients voted, three clients abreast, with the same colours for all."""
+    columns = min(THREE, len(votes))
+    rows = -(-len(votes) // columns)
+    height = max(0.9, 0.5 + LINE * len(votes[0]))
+    figure = new_figure(rows * height + 0.3, WIDTH * (1 if columns == 1 else 2))
+    places = figure.subplots(rows, columns, squeeze=False)
+    most = float(np.nanmax([np.nanmax(of.to_numpy()) for of in votes]))
+    for place, axes in enumerate(places.flat):
+        if place >= len(votes):
+            axes.set_axis_off()
+            continue
+        image = _draw_votes(axes, votes[place], most)
+        _number_clients(axes, votes[place].shape[1])
+        if place % columns:
+            axes.set_yticks([])  # the layers are the same
+        if place + columns >= len(votes):
+            axes.set_xlabel("client")
+    bar = figure.colorbar(image, ax=list(places.flat), aspect=40, pad=0.01)
+    bar.set_label("mean votes")
+    bar.outline.set_linewidth(0.4)
     return figure
+
+
+def _draw_votes(axes: Axes, votes: pd.DataFrame, most: float | None) -> QuadMesh:
+    image = heat_map(axes, votes.to_numpy(), cmap="cividis", vmin=0, vmax=most)
+    axes.set_yticks(range(len(votes)), short_names(list(votes.index)))
+    axes.set_title(f"layers of {votes.index.name}", pad=3)
+    axes.spines[:].set_visible(False)
+    return image
+
+
+def _number_clients(axes: Axes, count: int) -> None:
+    numbers = range(1, count + 1, -(-count // 12))  # as many as stand side by side
+    axes.set_xticks([k - 1 for k in numbers], numbers)
+    axes.tick_params(length=0)
 
 
 def short_names(names: list[str], width: int = 22) -> list[str]:

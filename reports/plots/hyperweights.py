@@ -61,7 +61,7 @@ def _encoders(panel: SubFigure, alpha: pd.DataFrame, columns: int, title: str, l
     for client in alpha:
         every = max(1, len(alpha) // 5)
         axes.plot(alpha.index, alpha[client], label=client, markevery=every, **look[client].line())
-    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))  # one round is one tick
     axes.margins(x=0.02)
     panel.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=columns)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 
 import pytest
 from made_recipes import finish, plan
@@ -10,12 +12,14 @@ from made_recipes import finish, plan
 from fmtlbench.cli import main
 from fmtlbench.cli._recipes import choose_recipes, gather, make_table
 from fmtlbench.errors import UsageError
+from fmtlbench.reports.formats import render
 from fmtlbench.reports.labels import read_label
 from fmtlbench.reports.published import load_published, number, published_names, table_names
 from fmtlbench.reports.recipes import COST, DELTAS, NETWORKS, SCORES, load_recipe, recipe_names, stand_ins
 
 RECIPES = [load_recipe(name) for name in recipe_names()]
 PRINTED = [r.name for r in RECIPES if r.kind == SCORES and r.table is not None and r.table.is_printed]
+FULL = ("fedhca2_table1_st_mt_1", "fmtlbench_table6_niid4_ubsdmt", "matfl_table1")
 TARGET = {"depth": 80.0, "edge": 5.0, "normals": 25.0, "semseg": 25.0}  # of Δ that are against a run not in the table
 
 
@@ -181,6 +185,24 @@ def test_the_networks_are_counted_as_the_paper_does(tmp_path):
             assert (cell.value is None) == (row[column] == ""), (place, column)
             if row[column]:
                 assert cell.value == pytest.approx(float(row[column]), abs=0.0051), (place, column)
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
+def test_pdflatex_takes_every_table(tmp_path):
+    """In one document: tables of which nothing is run, and one of each form with its numbers."""
+    tables = []
+    for recipe in RECIPES:
+        if recipe.table is not None and recipe.kind != NETWORKS:
+            planned = plan(recipe.name, tmp_path / recipe.name)
+            if recipe.name in FULL:
+                finish_as_printed(planned)
+            tables += make_table(planned).tables()
+    text = render(tables, "latex", standalone=True)
+    assert text.count(r"\begin{table}") == len(tables) == 2 * 24
+    (tmp_path / "t.tex").write_text(text, encoding="utf-8")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "t.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:]
 
 
 # -- another preset ----------------------------------------------------------------------------------------------------

@@ -77,14 +77,17 @@ class Labels:
                 differs = len(self._seen[name][option]) > 1 or (option, value) == ENCODER_ONLY
             if differs:
                 shown[option] = value
-        if ENCODER_ONLY in shown.items():
-            title += "-E"
-            del shown[ENCODER_ONLY[0]]
-        if summary.get("external"):
-            title += EXTERNAL
-        if not shown:
-            return title
-        return f"{title} ({', '.join(f'{k}={option_text(v)}' for k, v in shown.items())})"
+        return write_label(title, shown, EXTERNAL if summary.get("external") else "")
+
+
+def write_label(title: str, options: Mapping[str, Any], more: str = "") -> str:
+    """Return a label that tells a method's title and options: "FedProx-E (mu=0.1)"; `more` stands behind the title."""
+    shown = dict(options)
+    if ENCODER_ONLY in shown.items():
+        title += "-E"
+        del shown[ENCODER_ONLY[0]]
+    told = ", ".join(f"{key}={option_text(value)}" for key, value in shown.items())
+    return f"{title}{more} ({told})" if told else f"{title}{more}"
 
 
 def read_label(label: str) -> tuple[str, dict[str, Any]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import unknown
 from ..yamlfile import load_yaml
-from .labels import read_label
+from .labels import read_label, write_label
 from .published import FOLDER, Published, load_published, paper_setting, paper_title, table_names
 
 SCORES, DELTAS, COST, NETWORKS = "scores", "deltas", "cost", "networks"
@@ -44,6 +44,12 @@ class Asked:
     def options(self) -> dict[str, Any]:
         """Return the options of the method that are not the preset's."""
         return read_label(self.label)[1]
+
+    @property
+    def full_label(self) -> str:
+        """Return the label with the options that are among the overrides: those of a sweep."""
+        own = {key.removeprefix("algo."): v for key, v in self.overrides.items() if key.startswith("algo.")}
+        return write_label(self.method, {**self.options, **own})
 
 
 @dataclass(frozen=True)

@@ -140,7 +140,7 @@ def gather(planned: Planned) -> tuple[dict[Asked, Made], Collection]:
     for asked in planned.recipe.wanted:
         done = {seed: run for seed, run in planned.runs(asked).items() if run.finished()}
         found[asked] = {seed: run.store.folder.resolve() for seed, run in done.items()}
-        finished |= dict.fromkeys(found[asked].values(), asked.label)
+        finished |= dict.fromkeys(found[asked].values(), asked.full_label)
     found_runs = collect([*finished], _files_read(planned.recipe)) if finished else empty_collection()
     collection = relabel(found_runs, finished)
     for problem in collection.problems:

@@ -15,7 +15,7 @@ from ...errors import unknown
 from ...setting import check_axis
 from ..collect import RunRecord
 from ..delta import Delta
-from ..labels import Labels, option_text
+from ..labels import Labels, option_text, read_label, write_label
 from ..settings import setting_values
 from ._columns import Panel
 from ._curves import PlotError
@@ -109,11 +109,15 @@ def _labels_without(runs: Sequence[RunRecord], option: str) -> dict[str, str]:
         for run in runs
     ]
     whole, rest = Labels([run.summary for run in runs]), Labels(bare)
-    # What follows a label tells apart methods, files, code and what --rows names.
-    return {
-        run.name: rest.of(summary) + run.label.removeprefix(whole.of(run.summary))
-        for run, summary in zip(runs, bare, strict=True)
-    }
+    found = {}
+    for run, summary in zip(runs, bare, strict=True):
+        usual = whole.of(run.summary)
+        if run.label.startswith(usual):  # what follows tells apart methods, files, code and what --rows names
+            found[run.name] = rest.of(summary) + run.label.removeprefix(usual)
+        else:  # called by somebody otherwise
+            title, options = read_label(run.label)
+            found[run.name] = write_label(title, {k: v for k, v in options.items() if k != name})
+    return found
 
 
 def _say_values(seen: Mapping[str, set[Hashable]]) -> str:

@@ -76,13 +76,20 @@ round ÷ its seconds per round ÷ {gpus} GPUs. Rows of Table 8 lie between {low:
 runs: all of them together need {together} runs and {all_hours} GPU hours.
 
 *Run by us* counts finished runs of five seeds with the nano preset in `results/nano-3`; with the papers' presets
-nothing was run: neither the archives nor a GPU was at hand.
+nothing was run: neither the archives nor a GPU was at hand. These folders keep no rounds, so figures over rounds cannot
+be drawn from them. Every recipe was carried out from runs to files at a size of seconds (`make matrix`).
 
 """
 
 
 def make_page(hours: Mapping[str, float], speeds: Iterable[float], done: Mapping[str, tuple[int, int]]) -> str:
-    """Return the page; `hours` by recipe and of all together, `speeds` of Table 8's rows, `done` by recipe."""
+    """Return the page.
+
+    Args:
+        hours: By recipe; `all`: of all together, without counting a run twice; `runs`: how many these are.
+        speeds: Of Table 8's rows, TFLOP/s per GPU.
+        done: By recipe, how many of its runs lie in our results, and how many it has.
+    """
     speeds = sorted(speeds)
     text = HEAD.format(
         claims=sum(not claim.entry.unchecked for claim in load_claims().values()),
@@ -90,7 +97,7 @@ def make_page(hours: Mapping[str, float], speeds: Iterable[float], done: Mapping
         low=speeds[0],
         high=speeds[-1],
         gpus=GPUS,
-        together=len({asked for name in recipe_names() for asked in load_recipe(name).wanted}),
+        together=round(hours["runs"]),
         all_hours=_say_hours(hours["all"]),
     )
     recipes = [load_recipe(name) for name in recipe_names()]
@@ -118,14 +125,15 @@ def _say_hours(hours: float) -> str:
 def read_hours(page: str) -> dict[str, float]:
     """Return the hours as a page has them."""
     found = re.findall(r"`fmtlbench reproduce (\w+)[^`]*` \| \d+ \| ([^ ]+) \|", page)
-    total = re.search(r"runs and ([\d.]+) GPU hours", page)
+    total = re.search(r"need\s+(\d+)\s+runs\s+and\s+([\d.]+)\s+GPU\s+hours", page)
     assert total is not None
-    return {name: 0.0 if text == "–" else float(text) for name, text in found} | {"all": float(total[1])}
+    by_name = {name: 0.0 if text == "–" else float(text) for name, text in found}
+    return by_name | {"runs": float(total[1]), "all": float(total[2])}
 
 
 def read_speeds(page: str) -> list[float]:
     """Return the lowest, the median and the highest speed of a page."""
-    found = re.search(r"made, ([\d.]+) TFLOP.*?between ([\d.]+) and ([\d.]+)", page, re.S)
+    found = re.search(r"made,\s+([\d.]+)\s+TFLOP.*?between ([\d.]+) and ([\d.]+)", page, re.S)
     assert found is not None
     middle, low, high = map(float, found.groups())
     return [low, middle, high]
@@ -174,7 +182,8 @@ def main() -> None:
     speeds = measure_speeds(counter)
     costs = {one.recipe.name: count_hours(one, counter, median(speeds)) for one in plan(recipe_names())}
     hours = {name: sum(of.values()) for name, of in costs.items()}
-    hours["all"] = sum({folder: cost for of in costs.values() for folder, cost in of.items()}.values())
+    each = {folder: cost for of in costs.values() for folder, cost in of.items()}
+    hours |= {"all": sum(each.values()), "runs": len(each)}
     PAGE.write_text(make_page(hours, speeds, count_done()), encoding="utf-8")
 
 

@@ -18,7 +18,7 @@ from fmtlbench.cli import main
 from fmtlbench.reports.recipes import load_recipe, recipe_names
 
 QUICK = {
-    "data.train_samples": {"pascal": 20, "nyud": 16},
+    "data.train_samples": {"pascal": 24, "nyud": 16},
     "data.test_samples": {"pascal": 2, "nyud": 2},
     "train.batch_size": 4,
     "federation.rounds": 1,

@@ -297,3 +297,9 @@ def test_the_list_and_the_status_are_for_programs_too(capsys, tmp_path):
     assert main([*argv, "--format", "json"]) == 0
     states = json.loads(capsys.readouterr().out)
     assert [(s["runs"], s["done"]) for s in states] == [(2, 1), (1, 0)]
+
+
+def test_runs_of_a_sweep_have_their_value_in_their_label():
+    labels = [asked.full_label for asked in load_recipe("matfl_figure4").lines]
+    assert labels[:3] == ["Single-task FL", "FedAvg", "FedProx"]
+    assert labels[3:5] == ["MaT-FL (friends=2)", "MaT-FL (friends=4)"] and len(labels) == 12

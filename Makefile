@@ -21,9 +21,9 @@ cluster: $(READY)
 readme: $(READY)
 	OMP_NUM_THREADS=1 timeout 900 $(BIN)/python -m pytest -m readme tests/readme
 
-# Every scenario with every method, and every network with every method: about an hour on two cores.
+# Every scenario with every method, every network with every method, and every recipe: over an hour on two cores.
 matrix: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) -m matrix tests/test_matrix.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) -m matrix tests/test_matrix.py tests/test_recipes_end_to_end.py
 
 # The encoder weights of the package, anew: some minutes each on one core. Interrupted, it goes on.
 weights: $(READY)

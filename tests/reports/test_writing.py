@@ -193,12 +193,12 @@ FOLDERS = [
     ["stats", "RUNS"], ["leaderboard", "RUNS", "--format", "html"],
     ["evaluate", "--task", "depth", "--dataset", "nyud", "--pred", "x", "--gt", "y"], ["predict", "RUN"],
     ["export-weights", "RUN"], ["score-external", "x", "--name", "Mine", "--scenario", "st_mt_1"],
-    ["pretrain", "--backbone", "swin_nano"],
+    ["pretrain", "--backbone", "swin_nano"], ["reproduce", "fmtlbench_figure2", "--preset", "nano"],
 ]  # fmt: skip
 PROBE = ["probe", "--algos", "local"]
 OUT = [  # of these, --out is the folder that runs are kept in
     ["run", "--algo", "local", "--scenario", "st_mt_1"], ["bench", "--algos", "local", "--scenarios", "st_mt_1"],
-    PROBE,
+    PROBE, ["reproduce", "fedhca2_figure6", "--preset", "nano"],
 ]  # fmt: skip
 
 

@@ -108,7 +108,8 @@ def main(args: argparse.Namespace) -> int:
         return _print_status(planned, args)
     if args.claims:
         return _print_claims(planned, args)
-    check_data_root(plan, args)
+    if plan.runs:
+        check_data_root(plan, args)
     if args.dry_run:
         _print_plan(planned, plan, args, device.kind)
         return 0

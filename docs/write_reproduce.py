@@ -133,7 +133,7 @@ def read_hours(page: str) -> dict[str, float]:
 
 def read_speeds(page: str) -> list[float]:
     """Return the lowest, the median and the highest speed of a page."""
-    found = re.search(r"made,\s+([\d.]+)\s+TFLOP.*?between ([\d.]+) and ([\d.]+)", page, re.S)
+    found = re.search(r"made,\s+(\d+\.\d)\s+TFLOP.*?between\s+(\d+\.\d)\s+and\s+(\d+\.\d)", page, re.S)
     assert found is not None
     middle, low, high = map(float, found.groups())
     return [low, middle, high]

@@ -11,7 +11,7 @@ from .code_notes import code_notes
 from .collect import Collection, RunRecord
 from .compare import UNLIKE
 from .cost import cost_tables
-from .delta import Delta, Gain, Reference, gain, mark_differences
+from .delta import Delta, Gain, Reference, Units, gain, mark_differences, primary_scores
 from .paper_cells import (
     beside_rows,
     column_means,
@@ -307,31 +307,19 @@ def _gain(recipe: Recipe, made: MadeRuns, asked: Asked, base: Asked | None, spli
         return Gain(Cell(0.0, n=len(ours)), dict.fromkeys(ours, 0.0))
     # Compared with runs of another table, columns that those do not have are left out, as for a named reference.
     rule = Delta(reference=Reference(dict(made[base].runs), _name(base, recipe)) if base == recipe.target else None)
-    units = _units(recipe, split, rule)
-    up = _up(recipe, [*ours.values()])
-    return gain(
-        {seed: units(run) for seed, run in ours.items()},
-        {seed: units(run) for seed, run in made[base].runs.items()},
-        up,
-        _name(base, recipe),
-        rule,
-    )
+    table, up = recipe.table, {}
+    assert table is not None
 
+    def units(run: RunRecord) -> Units:
+        if table.scores:
+            return column_units(table, in_columns(table, run), split, rule)
+        scores, directions_there = primary_scores(run.summary["scores"], split)
+        up.update(directions_there)
+        return rule.units(scores)
 
-def _units(recipe: Recipe, split: str, rule: Delta) -> Any:
-    """Return a function from a run to what Δ averages of it."""
-    from .delta import primary_scores
-
-    table = recipe.table
-    if table is not None and table.scores:
-        return lambda run: column_units(table, in_columns(table, run), split, rule)
-    return lambda run: rule.units(primary_scores(run.summary["scores"], split)[0])
-
-
-def _up(recipe: Recipe, runs: Sequence[RunRecord]) -> dict[tuple[str, str], bool]:
-    if recipe.table is not None and recipe.table.scores:
-        return directions(recipe.table)
-    return {(r["task"], r["metric"]): r["higher_is_better"] for run in runs for r in run.summary["scores"]}
+    theirs = {seed: units(run) for seed, run in made[base].runs.items()}
+    mine = {seed: units(run) for seed, run in ours.items()}
+    return gain(mine, theirs, up or directions(table), _name(base, recipe), rule)
 
 
 def _same(one: Made, other: Made) -> bool:

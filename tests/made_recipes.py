@@ -84,6 +84,6 @@ def _scores(run: PlannedRun, value: Value) -> list[dict[str, Any]]:
                 for number, (metric, unit, up) in enumerate(kinds):
                     at = {"client": party.id, "dataset": party.dataset, "split": split, "task": task, "metric": metric}
                     score = value(party.dataset, task, metric, split)
-                    about = {"unit": unit, "higher_is_better": up, "primary": number == 0, "trivial": 1.0}
-                    records.append({**at, "value": score, **about})
+                    about = {"unit": unit, "higher_is_better": up, "trivial": 1.0} if number == 0 else {}
+                    records.append({**at, "value": score, "primary": number == 0, **about})
     return records

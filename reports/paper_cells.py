@@ -61,7 +61,8 @@ def score_cell(column: str, seeds: Mapping[int, OfSeed], spread: str = "seeds") 
         return Cell(note="this metric was not measured on this split")
     if spread != "clients":
         return cell
-    clients = {at: [of_seed[column][at] for of_seed in seeds.values()] for at in next(iter(seeds.values()))[column]}
+    shared = set.intersection(*(set(of_seed[column]) for of_seed in seeds.values()))
+    clients = {at: [of_seed[column][at] for of_seed in seeds.values()] for at in sorted(shared)}
     over = mean_cell([math.fsum(values) / len(values) for values in clients.values()], "clients")
     return replace(cell, std=over.std, n=over.n)
 

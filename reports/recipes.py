@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import unknown
 from ..yamlfile import load_yaml
-from .labels import read_label, write_label
+from .labels import option_text, read_label, write_label
 from .published import FOLDER, Published, load_published, paper_setting, paper_title, table_names
 
 SCORES, DELTAS, COST, NETWORKS = "scores", "deltas", "cost", "networks"
@@ -182,9 +182,22 @@ class Recipe:
         overrides |= self.habits.get("networks", {}).get(overrides.get("model.backbone"), {})
         return Asked(label, table.scenario(row), overrides)
 
+    def _public_code(self) -> Mapping[str, Any]:
+        """Return what public code does to methods; nothing for a recipe about what only the paper's text has."""
+        return self.habits.get("public_code", {}) if self.entry.get("public_code", True) else {}
+
+    def say_public_code(self) -> str:
+        """Say which methods are run as the public code does; "" where that is the same thing."""
+        told = []
+        for method in dict.fromkeys(asked.method for asked in self.wanted):
+            if entry := self._public_code().get(method):
+                options = ", ".join(f"{key}={option_text(value)}" for key, value in entry.get("options", {}).items())
+                told.append(f"{method}: {' '.join(filter(None, (entry.get('method'), options)))}")
+        return f"methods as the public code ran them ({'; '.join(told)})" if told else ""
+
     def as_public_code(self, asked: Asked) -> Asked:
         """Return the same as the public code ran it that made the paper's numbers."""
-        told = self.habits.get("public_code", {}).get(asked.method)
+        told = self._public_code().get(asked.method)
         if not told:
             return asked
         overrides = {**{f"algo.{k}": v for k, v in told.get("options", {}).items()}, **asked.overrides}

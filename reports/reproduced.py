@@ -100,33 +100,41 @@ class MeasuredEvidence:
     table: Published
     made: Reproduced
 
-    def values(self, row: Mapping[str, str], column: str) -> dict[int, float] | None:
-        """Return a cell's numbers by seed; None where there are none."""
+    def values(self, row: Mapping[str, str], column: str) -> dict[int, float] | float | None:
+        """Return a cell's numbers by seed, or one that is counted; None where there are none."""
         found = self.made.values(self.table.rows.index(dict(row)), column)
+        if self.made.recipe.kind == NETWORKS:
+            return found.get(0)
         return {seed: value for seed, value in found.items() if math.isfinite(value)} or None
 
 
-def reproduce_table(
-    recipe: Recipe,
-    made: MadeRuns,
-    collection: Collection,
-    networks: Sequence[Mapping[str, float]] = (),
-    preset: str = "",
-) -> Reproduced:
+def reproduce_table(recipe: Recipe, made: MadeRuns, collection: Collection, remarks: Sequence[str] = ()) -> Reproduced:
     """Make a table of finished runs.
 
     Args:
         recipe: Of a table.
         made: What became of the runs that it wants.
         collection: The finished ones.
-        networks: For a table of networks: the values of every row.
-        preset: For a table of networks: whose they are.
+        remarks: What else a reader must know; they stand among the first notes.
     """
     make = {SCORES: _scores, DELTAS: _deltas, COST: _cost}
-    if recipe.kind == NETWORKS:
-        return _networks(recipe, networks, preset)
-    unlike = tuple(find_unlike(recipe, made.values()))
-    return make[recipe.kind](recipe, made, collection, unlike)
+    table = make[recipe.kind](recipe, made, collection, tuple(find_unlike(recipe, made.values())))
+    return replace(table, notes=(*remarks, *table.notes))
+
+
+def count_table(recipe: Recipe, values: Sequence[Mapping[str, float]], preset: str) -> Reproduced:
+    """Make a table of networks, of which `values` are counted row by row; nothing is run for it."""
+    table = recipe.table
+    assert table is not None
+    own = preset == recipe.preset
+    unlike = (
+        () if own else (f"preset {preset} (paper: {recipe.preset}), with its networks in the places of the paper's",)
+    )
+    columns = tuple(Column(name, name.replace("_", " ") + ("" if own else f" {UNLIKE}")) for name in table.columns)
+    cells = {number: [Cell(of.get(name)) for name in table.columns] for number, of in enumerate(values)}
+    by_seed = {(n, name): {0: value} for n, of in enumerate(values) for name, value in of.items()}
+    caption = f"{recipe.source} · scenario {', '.join(table.scenarios)} · preset {preset} · counted, nothing was run"
+    return Reproduced(recipe, columns, cells, by_seed, caption, recipe.notes, unlike)
 
 
 def find_unlike(recipe: Recipe, made: Iterable[Made]) -> list[str]:
@@ -202,7 +210,7 @@ def _row_gains(
             name = table.row_name(table.rows[number])
             base = recipe.reference(number)
             gains[name], numbers[name] = _gain(recipe, made, asked, base, split), number
-            titles.append(_name(base, recipe))
+            titles.append(_name(base))
             if base is not None and _same(made[asked], made[base]):
                 zeros.add(name)
         title = " or ".join(dict.fromkeys(titles))
@@ -227,7 +235,7 @@ def _deltas(recipe: Recipe, made: MadeRuns, collection: Collection, unlike: tupl
         found = _gain(recipe, made, asked, recipe.target, recipe.split(table.rows[number]))
         of_row.append(found.cell)
         by_seed[number, column] = dict(found.by_seed)
-    notes = [Delta().words(_name(recipe.target, recipe))]
+    notes = [Delta().words(_name(recipe.target))]
     return _finish(recipe, columns, cells, by_seed, collection, notes, unlike)
 
 
@@ -242,7 +250,7 @@ def _cost(recipe: Recipe, made: MadeRuns, collection: Collection, unlike: tuple[
         return _finish(recipe, columns, cells, {}, collection, [], unlike)
     merged = merge_settings(collection, ["architecture"])
     places = {run.folder: run.row for run in merged.runs}
-    reference = Reference(dict(made[target].runs), _name(target, recipe)) if made[target].runs else None
+    reference = Reference(dict(made[target].runs), _name(target)) if made[target].runs else None
     costs = _count_costs(recipe, merged, reference)
     seeds = sorted({run.summary["seed"] for run in merged.runs})
     each = {seed: _count_costs(recipe, _of_seed(merged, seed), reference) for seed in seeds}
@@ -282,19 +290,6 @@ def _find_cell(table: Table, labels: tuple[str, ...], key: str) -> Cell:
     return row.cells[table.column(key)]
 
 
-def _networks(recipe: Recipe, values: Sequence[Mapping[str, float]], preset: str) -> Reproduced:
-    """Make a table of networks, for which nothing is run."""
-    table = recipe.table
-    assert table is not None
-    own = preset == recipe.preset
-    unlike = () if own else (f"preset {preset} (paper: {recipe.preset})",)
-    columns = tuple(Column(name, name.replace("_", " ") + ("" if own else f" {UNLIKE}")) for name in table.columns)
-    cells = {number: [Cell(of.get(name)) for name in table.columns] for number, of in enumerate(values)}
-    by_seed = {(n, name): {0: value} for n, of in enumerate(values) for name, value in of.items()}
-    caption = f"{recipe.source} · scenario {', '.join(table.scenarios)} · preset {preset} · counted, nothing was run"
-    return Reproduced(recipe, columns, cells, by_seed, caption, recipe.notes, unlike)
-
-
 # -- cells and words ---------------------------------------------------------------------------------------------------
 
 
@@ -302,11 +297,11 @@ def _gain(recipe: Recipe, made: MadeRuns, asked: Asked, base: Asked | None, spli
     """Return Δ of runs over the paper's columns, or over all primary scores where it prints none."""
     ours = made[asked].runs
     if base is None or not made[base].runs:
-        return Gain(Cell(note=f"no Δ: no run of {_name(base, recipe)}"))
+        return Gain(Cell(note=f"no Δ: no run of {_name(base)}"))
     if _same(made[asked], made[base]):
         return Gain(Cell(0.0, n=len(ours)), dict.fromkeys(ours, 0.0))
     # Compared with runs of another table, columns that those do not have are left out, as for a named reference.
-    rule = Delta(reference=Reference(dict(made[base].runs), _name(base, recipe)) if base == recipe.target else None)
+    rule = Delta(reference=Reference(dict(made[base].runs), _name(base)) if base == recipe.target else None)
     table, up = recipe.table, {}
     assert table is not None
 
@@ -319,14 +314,14 @@ def _gain(recipe: Recipe, made: MadeRuns, asked: Asked, base: Asked | None, spli
 
     theirs = {seed: units(run) for seed, run in made[base].runs.items()}
     mine = {seed: units(run) for seed, run in ours.items()}
-    return gain(mine, theirs, up or directions(table), _name(base, recipe), rule)
+    return gain(mine, theirs, up or directions(table), _name(base), rule)
 
 
 def _same(one: Made, other: Made) -> bool:
     return {run.folder for run in one.runs.values()} == {run.folder for run in other.runs.values()}
 
 
-def _name(base: Asked | None, recipe: Recipe) -> str:
+def _name(base: Asked | None) -> str:
     if base is None:
         return "the reference"
     told = [str(value).upper() if key == "model.architecture" else str(value) for key, value in base.overrides.items()]

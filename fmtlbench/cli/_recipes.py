@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,6 +48,12 @@ class Planned:
     wanted: Mapping[Asked, Wanted]
     lacking: Mapping[Asked, str]
     whole: WantedPlan  # of all recipes that are planned together
+    way: Way
+
+    @property
+    def name(self) -> str:
+        """Return what its files are called: those of methods as public code runs them are others."""
+        return self.recipe.name + ("-public-code" if self.way.public_code else "")
 
     def runs(self, asked: Asked) -> Mapping[int, PlannedRun]:
         """Return the runs of every seed; none where there can be none."""
@@ -58,9 +64,29 @@ class Planned:
         return self.whole.refused.get(self.wanted[asked].place) if asked in self.wanted else None
 
     def states(self) -> list[str]:
-        """Return the state of each of its runs, and one for each method that refuses."""
-        runs = {id(run): run.state for asked in self.wanted for run in self.runs(asked).values()}
-        return [*runs.values(), *("refused" for asked in self.wanted if self.refusal(asked))]
+        """Return the state of every run: those of a plan, `unusable` and, for every seed of a method, `refused`."""
+        runs = {id(run): run for asked in self.wanted for run in self.runs(asked).values()}
+        refused = sum(self.refusal(asked) is not None for asked in self.wanted)
+        return [*map(self._state, runs.values()), *["refused"] * refused * len(self.way.seeds)]
+
+    def _state(self, run: PlannedRun) -> str:
+        from ..bench.plan import DAMAGED
+
+        lacks = run.state == "done" and not _has_files(self.recipe, run.store.folder)
+        return "unusable" if lacks or run.state == DAMAGED else run.state
+
+    def remarks(self) -> list[str]:
+        """Say what else is not as a reader of the table would think."""
+        from ..reports.recipes import stand_ins
+
+        told = self.recipe.say_public_code() if self.way.public_code else ""
+        asked = {a.overrides.get("model.backbone"): one for a, one in self.wanted.items()}
+        small = [
+            f"{one.overrides['model.backbone']} stands for {name}"
+            for name, one in asked.items()
+            if name in stand_ins() and one.overrides["model.backbone"] != name
+        ]
+        return [note for note in (told, "; ".join(small)) if note]
 
 
 def choose_recipes(names: Sequence[str]) -> list[Recipe]:
@@ -103,7 +129,7 @@ def plan_recipes(recipes: Sequence[Recipe], way: Way) -> tuple[list[Planned], Pl
         whole = plan_wanted(list(unique.values()), way.seeds, preset, way.overrides, way.template, way.device)
         plans.append(whole.plan)
         for recipe, found, lacking in members.values():
-            planned[recipe.name] = Planned(recipe, preset, found, lacking, whole)
+            planned[recipe.name] = Planned(recipe, preset, found, lacking, whole, way)
     return [planned[recipe.name] for recipe in recipes], join_plans(plans)
 
 
@@ -115,9 +141,12 @@ def _as_run(recipe: Recipe, asked: Asked, preset: str, public_code: bool) -> Wan
 
     shown = recipe.as_public_code(asked) if public_code else asked
     values = {**{f"algo.{key}": value for key, value in shown.options.items()}, **shown.overrides}
-    name = extend_label(shown.label, shown.overrides)
-    one = Wanted(name, _methods_by_title()[shown.method], asked.scenario, values)
-    return carry_over(one, recipe.preset, preset, stand_ins())
+    algo = _methods_by_title()[shown.method]
+    one = carry_over(Wanted("", algo, asked.scenario, values), recipe.preset, preset, stand_ins())
+    if isinstance(one, str):
+        return one
+    told = {key: one.overrides[key] for key in shown.overrides if key in one.overrides}
+    return replace(one, name=extend_label(shown.label, told))
 
 
 @cache
@@ -167,6 +196,16 @@ def _files_read(recipe: Recipe) -> tuple[str, ...]:
     return ()
 
 
+def _has_files(recipe: Recipe, folder: Path) -> bool:
+    """Whether a finished run keeps what a recipe reads of it."""
+    from ..runs.folder import RunFolder
+
+    files = RunFolder(folder)
+    if recipe.kind == "panel":
+        return files.weights.is_file() or files.checkpoints.is_dir()
+    return all(getattr(files, name)() for name in _files_read(recipe))
+
+
 def _say_absence(planned: Planned, asked: Asked) -> tuple[str, str]:
     """Return the word in the place of a value, and the reason."""
     from ..runs.absence import failed_file
@@ -183,12 +222,13 @@ def _say_absence(planned: Planned, asked: Asked) -> tuple[str, str]:
 def make_table(planned: Planned) -> Reproduced:
     """Make a recipe's table of what is finished."""
     from ..reports.recipes import NETWORKS
-    from ..reports.reproduced import reproduce_table
+    from ..reports.reproduced import count_table, reproduce_table
 
     made, collection = gather(planned)
+    remarks = planned.remarks()
     if planned.recipe.kind == NETWORKS:
-        return reproduce_table(planned.recipe, made, collection, _count_networks(planned), planned.preset)
-    return reproduce_table(planned.recipe, made, collection)
+        return count_table(planned.recipe, _count_networks(planned), planned.preset)
+    return reproduce_table(planned.recipe, made, collection, remarks)
 
 
 def _count_networks(planned: Planned) -> list[dict[str, float]]:
@@ -208,7 +248,8 @@ def _count_networks(planned: Planned) -> list[dict[str, float]]:
         if isinstance(one, str):
             rows.append({})
             continue
-        config = resolve_without_method(asked.scenario, planned.preset, overrides=one.overrides)
+        overrides = {**one.overrides, **planned.way.overrides}
+        config = resolve_without_method(asked.scenario, planned.preset, overrides=overrides)
         (network,) = describe_networks(config)
         parts, operations = network["parameters"], network["table1_operations_per_image"]
         values = {name: count / 1e6 for name, count in parts.items()}
@@ -224,7 +265,6 @@ def _count_networks(planned: Planned) -> list[dict[str, float]]:
 def judge_runs(planned: Sequence[Planned]) -> list[tuple[Verdict, Verdict]]:
     """Return the verdicts on the claims about these recipes: on the printed numbers, and on our runs."""
     from ..reports.claims import EvidenceOfRuns, judge, judge_printed, load_claims
-    from ..reports.recipes import NETWORKS
 
     asked = {one.recipe.name: one for one in planned}
     figures = {(one.recipe.paper, one.recipe.place) for one in planned if one.recipe.is_figure}
@@ -233,9 +273,7 @@ def judge_runs(planned: Sequence[Planned]) -> list[tuple[Verdict, Verdict]]:
         for claim in load_claims().values()
         if set(claim.tables) & asked.keys() or (claim.entry.paper, claim.figure) in figures
     ]
-    tables = {
-        n: make_table(one).evidence() for n, one in asked.items() if one.recipe.table and one.recipe.kind != NETWORKS
-    }
+    tables = {name: make_table(one).evidence() for name, one in asked.items() if one.recipe.table is not None}
     runs: dict[Path, RunRecord] = {}
     for one in planned:
         if one.recipe.is_figure and one.recipe.kind in SINGLE:
@@ -255,13 +293,14 @@ def make_figure(planned: Planned, args: argparse.Namespace, notes: list[str]) ->
 
     recipe = planned.recipe
     options = recipe.entry.get("options", {})
-    notes += recipe.notes
+    notes += [*recipe.notes, *planned.remarks()]
     if recipe.kind == "scenarios":
+        notes += [f"{recipe.source} · images as in preset {planned.preset}, before any are held out"]
         return _draw_scenarios(recipe, planned.preset, args)
     made, collection = gather(planned)
     lost = [f"{asked.label} of {asked.scenario}: {made[asked].why}" for asked in recipe.lines if not made[asked].runs]
     if len(lost) == len(recipe.lines):
-        raise FmtlbenchError(f"{recipe.name}: no finished run to draw ({lost[0]})")
+        raise FmtlbenchError(f"no finished run to draw ({lost[0]})")
     notes += [f"left out: {line}" for line in lost]
     notes += figure_notes(recipe, made)
     if recipe.kind == "panel":

@@ -89,6 +89,20 @@ def check_data_root(plan: Plan, args: argparse.Namespace) -> None:
         raise UsageError(f"--data-root {args.data_root}: every run uses the embedded data; --set data.source=real?")
 
 
+def check_archives(plan: Plan, args: argparse.Namespace) -> None:
+    """Refuse runs on real data that are not there, before the first of many fails; other machines have their own."""
+    from ..datasets import find_archive
+
+    if args.executor == "ray":
+        return
+    seen = set()
+    for run in plan.missing():
+        for domain in run.config.scenario.domains if run.config.reads_files else ():
+            if domain not in seen:
+                seen.add(domain)
+                find_archive(run.config.data.dataset(domain), args.data_root)
+
+
 def carry_out(plan: Plan, args: argparse.Namespace, budget: float | None, device: Device) -> Outcome:
     """Do the runs of the plan that are missing, on the device that was found; print on stderr what happens."""
     from ..bench.child import run_command

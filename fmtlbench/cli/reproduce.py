@@ -11,6 +11,7 @@ from ._request import add_circumstances, add_overrides, overrides_of, request_te
 from ._working import (
     add_effort,
     carry_out,
+    check_archives,
     check_data_root,
     check_effort,
     describe_plan,
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from ..bench.plan import Plan
     from ._recipes import Planned, Way
 
-COUNTED = {"done": "done", "begun": "resume", "refused": "refused"}  # by --status: word → state
+# What --status counts: word → states. A run without the files that a figure reads, or with damaged ones, is unusable.
+COUNTED = {"done": ("done",), "begun": ("resume",), "missing": ("new", "other code"), "unusable": ("unusable",)}
 
 EPILOG = """\
 Without a name, the recipes are listed. NAME is one of them, a paper (fedhca2, fedhca2_supp, fmtlbench, matfl) or all.
@@ -32,8 +34,9 @@ recipes share their runs. Then the table is written to DIR as .txt, .csv, .md an
 by line beside the published values with the gap; a figure as .pdf and .png.
 
 A recipe has its paper's preset, which needs the archives (--data-root, docs/data.md). Another preset gives the same
-table at its size, said in every caption: --preset nano needs minutes and no data. The paper's options of methods and
-its metrics go along; ResNet-18 and Swin-T give way to small networks of their kind, and what has none is left out.
+table at its size, said in every caption: --preset nano needs no data, and minutes of a core for each run. The paper's
+options of methods and its metrics go along; ResNet-18 and Swin-T give way to small networks of their kind, and what has
+none is left out.
 
 examples:
   fmtlbench reproduce
@@ -41,7 +44,8 @@ examples:
   fmtlbench reproduce fedhca2_table3_ablation_st_mt_1 --preset nano --jobs 2
   fmtlbench reproduce --status runs --preset nano
 
-Exit code 0: every run is there. 1: some failed or are left.
+Exit code 0: every run is there and every file written; a list, plan, status or check of claims was shown. 1: some runs
+failed or are left, or a figure could not be drawn. 2: wrong usage, found before anything ran.
 """
 
 
@@ -88,19 +92,15 @@ def add(verbs) -> None:
 
 def main(args: argparse.Namespace) -> int:
     from ..cost.energy import choose_energy
-    from ..errors import UsageError
     from ..files import check_folder
     from ._recipes import choose_recipes, plan_recipes
 
+    _check_flags(args)
     if args.status is not None:
         args.out = args.status
-    if args.format == "sh" and not args.dry_run:
-        raise UsageError("--format sh: lists what is missing; give --dry-run too, or --format table or json")
-    if args.claims and args.status is not None:
-        raise UsageError("--claims and --status both say what to show; give one of them")
     if not args.names and args.status is None and not args.claims:
         return _list(args)
-    check_folder(args.out, "--out")
+    check_folder(args.out, "--out" if args.status is None else "--status")
     recipes = choose_recipes(args.names or ["all"])
     budget, device = check_effort(args), device_of(args)
     planned, plan = plan_recipes(recipes, _read_way(args, device.kind))
@@ -110,10 +110,11 @@ def main(args: argparse.Namespace) -> int:
         return _print_claims(planned, args)
     if plan.runs:
         check_data_root(plan, args)
+    check_folder(args.output, "-o")  # hours before it is written
     if args.dry_run:
         _print_plan(planned, plan, args, device.kind)
         return 0
-    check_folder(args.output, "-o")  # hours before it is written
+    check_archives(plan, args)
     choose_energy(args.energy, args.country, args.region)
     complete = True
     if plan.runs:
@@ -123,9 +124,25 @@ def main(args: argparse.Namespace) -> int:
         for record in outcome.records.values():
             if record.outcome == "failed":
                 print(f"failed: {record.run.name}: {record.error} (log: {record.log})", file=sys.stderr)
-    for one in planned:
-        _write(one, args)
-    return 0 if complete else 1
+    written = [_write(one, args) for one in planned]
+    return 0 if complete and all(written) else 1
+
+
+def _check_flags(args: argparse.Namespace) -> None:
+    """Refuse flags that do not go together."""
+    from ..errors import UsageError
+
+    shown = [f"--{name}" for name in ("status", "claims", "dry_run") if getattr(args, name)]
+    if len(shown) > 1:
+        raise UsageError(f"{' and '.join(shown).replace('_', '-')}: each says what to show; give one of them")
+    if args.format == "sh" and not args.dry_run:
+        raise UsageError("--format sh: lists what is missing; give --dry-run too, or --format table or json")
+    given = [flag for flag in ("preset", "public_code", "assignments", "dry_run") if getattr(args, flag)]
+    if given and not args.names and args.status is None and not args.claims:
+        raise UsageError("which recipe? A name of `fmtlbench reproduce`, a paper (fedhca2, fmtlbench, matfl) or all")
+    for flag, folder in (("--status", args.status), ("--claims: --out", args.out if args.claims else None)):
+        if folder is not None and not Path(folder).exists():
+            raise UsageError(f"{flag} {folder}: no such folder")
 
 
 def _print_plan(planned: list[Planned], plan: Plan, args: argparse.Namespace, device: str) -> None:
@@ -159,11 +176,11 @@ def _read_way(args: argparse.Namespace, device: str) -> Way:
     return Way(args.preset, seeds, overrides_of(args), args.public_code, request_template(args), device)
 
 
-def _write(planned: Planned, args: argparse.Namespace) -> None:
-    """Write a recipe's files and print its table, or the names of its figure's files."""
+def _write(planned: Planned, args: argparse.Namespace) -> bool:
+    """Write a recipe's files and print its table, or the names of its figure's files; False: it could not be drawn."""
     from ._recipes import make_figure, make_table
 
-    target = args.output / planned.recipe.name
+    target = args.output / planned.name
     if planned.recipe.is_figure:
         from ..errors import FmtlbenchError
         from ..reports.plots import save_figure
@@ -173,11 +190,11 @@ def _write(planned: Planned, args: argparse.Namespace) -> None:
             figure = make_figure(planned, args, notes)
         except FmtlbenchError as error:
             print(f"not drawn: {planned.recipe.name}: {error}", file=sys.stderr)
-            return
+            return False
         _write_text(target.with_suffix(".txt"), "".join(f"{note}\n" for note in dict.fromkeys(notes)))
         for file in save_figure(figure, target):
             print(file)
-        return
+        return True
     from ..reports.formats import render
 
     tables = make_table(planned).tables()
@@ -185,6 +202,7 @@ def _write(planned: Planned, args: argparse.Namespace) -> None:
         _write_text(target.with_suffix(f".{ending}"), render(tables, style))
     print(render(tables, "table"), end="")
     print(f"written: {target}.txt, .csv, .md, .tex", file=sys.stderr)
+    return True
 
 
 def _write_text(path: Path, text: str) -> None:
@@ -209,9 +227,9 @@ def _print_status(planned: list[Planned], args: argparse.Namespace) -> int:
     records = []
     for one in planned:
         states = one.states()
-        counts = {word: states.count(state) for word, state in COUNTED.items()}
-        runs = len(states) - counts["refused"]
-        records.append({"name": one.recipe.name, "preset": one.preset, "runs": runs, **counts})
+        counts = {word: sum(states.count(state) for state in of) for word, of in COUNTED.items()}
+        record = {"name": one.recipe.name, "preset": one.preset, "runs": sum(counts.values()), **counts}
+        records.append({**record, "refused": states.count("refused")})
     _print(records, args)
     return 0
 

@@ -10,6 +10,7 @@ from ._files import DamagedFileError, list_by_id, read_array, read_ids, read_lab
 from ._info import DatasetInfo, OfficialList
 from ._open import open_split
 from ._registry import DATASETS, dataset_for, dataset_of_file, domains, identify_dataset_file
+from ._roots import find_archive
 
 __all__ = [
     "DATASETS",
@@ -25,6 +26,7 @@ __all__ = [
     "dataset_for",
     "dataset_of_file",
     "domains",
+    "find_archive",
     "identify_dataset_file",
     "list_by_id",
     "open_split",

@@ -69,11 +69,11 @@ statistic. With one seed nothing is decided.
 
 ## Cost
 
-Runs are counted for one seed. GPU hours are of training alone, on one RTX 2080 Ti: operations of all training
-images (forward and backward, counted on the networks; twice for Ditto, which trains two models) ÷ the speed at
-which FMTL-Bench's Table 8 was made, {rate:.1f} TFLOP/s per GPU: the median over its 18 rows of the operations of a
-round ÷ its seconds per round ÷ {gpus} GPUs. Rows of Table 8 lie between {low:.1f} and {high:.1f}. Recipes share
-runs: all of them together need {together} runs and {all_hours} GPU hours.
+Runs are counted for one seed, those that a method refuses (NULL) among them. GPU hours are of training alone, on
+one RTX 2080 Ti: operations of all training images (forward and backward, counted on the networks; twice for Ditto,
+which trains two models) ÷ the speed at which FMTL-Bench's Table 8 was made, {rate:.1f} TFLOP/s per GPU: the median
+over its 18 rows of the operations of a round ÷ its seconds per round ÷ {gpus} GPUs. Rows of Table 8 lie between
+{low:.1f} and {high:.1f}. Recipes share runs: all of them together need {together} runs and {all_hours} GPU hours.
 
 *Run by us* counts finished runs of five seeds with the nano preset in `results/nano-3`; with the papers' presets
 nothing was run: neither the archives nor a GPU was at hand. These folders keep no rounds, so figures over rounds cannot

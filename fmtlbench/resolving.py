@@ -22,7 +22,7 @@ from .models.weights import resolved
 from .networks import OPTIONS, find_architecture
 from .plugins import load_plugins, take_file
 from .presets import identify_preset, name_preset, read_preset
-from .scenarios import Parameters, check_scenario, read_scenario, take_files
+from .scenarios import Parameters, check_scenario, read_scenario, scenario_files, take_files
 from .schema import build, build_given, build_mapping, locate, plain
 from .setting import INCIDENTAL, MOVED, Setting, digest, identity, is_below
 from .user_code import UserCode, check_class, read_user_code
@@ -114,6 +114,15 @@ def check_preset(given: str) -> list[str]:
                 told = f"no dataset {domain!r} unless the scenario brings it; {nearest(domain, known)}"
                 doubts.append(f"{locate(place, origins)}: {place}: {told}")
     return doubts
+
+
+def check_scenario_name(given: str, where: str) -> None:
+    """Refuse the name of a scenario, or the path of its file, that is not there; `where` gave it: a flag or a line."""
+    if given.endswith((".yml", ".yaml")):
+        if not Path(given).exists():
+            raise UsageError(f"{where}: no such file: {given}")
+    elif given not in (known := scenario_files()):
+        raise unknown("scenario", given, known, where)
 
 
 def resolve_without_method(
@@ -254,7 +263,7 @@ def _start_from_preset(
         The tree, with the method's options as `algo`; where each value is from; the network that preset and overrides
         choose; the method, if there is one.
     """
-    tree, origins = read_preset(preset)
+    tree, origins = read_preset(preset, "--preset")
     tree.pop("description", None)
     tree["preset"] = name_preset(preset)
     network = _find_network(tree, origins, overrides)
@@ -279,6 +288,7 @@ def _combine(
         The tree, with the method's options as `algo`; where each value is from; the method, if there is one.
     """
     tree, origins, network, method = _start_from_preset(preset, overrides or {}, algo)
+    check_scenario_name(scenario, "--scenario")
     name, scenario_tree, scenario_origins = read_scenario(scenario)
     tree["scenario"] = {"name": name, **scenario_tree}
     origins |= {f"scenario.{k}" if k else "scenario": v for k, v in scenario_origins.items()}

@@ -15,6 +15,7 @@ from ._request import add_ray_address
 if TYPE_CHECKING:
     from ..bench.device import Device
     from ..bench.estimate import Estimate, Pace
+    from ..bench.grid import Grid
     from ..bench.plan import Plan
     from ..bench.workers import Hosts, Outcome
 
@@ -87,6 +88,12 @@ def check_data_root(plan: Plan, args: argparse.Namespace) -> None:
 
     if args.data_root is not None and not any(run.config.reads_files for run in plan.runs):
         raise UsageError(f"--data-root {args.data_root}: every run uses the embedded data; --set data.source=real?")
+
+
+def tell_shortfalls(grid: Grid) -> None:
+    """Say of which methods fewer trials were drawn than asked for; call it once nothing is refused any more."""
+    for line in grid.shortfalls:
+        print(line, file=sys.stderr)  # stdout may be read by a program
 
 
 def carry_out(plan: Plan, args: argparse.Namespace, budget: float | None, device: Device) -> Outcome:

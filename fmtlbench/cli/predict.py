@@ -76,6 +76,7 @@ def main(args: argparse.Namespace) -> int:
             check_replaceable(target)
         for run in runs:
             run.open(args.data_root, _choose_device(args.device, run.config.device, progress), progress)
+            _tell_code(run, progress)
         written = [args.panel] if args.panel else []
         if args.panel:
             _draw(runs, args)
@@ -142,6 +143,15 @@ def _choose_device(asked: str, of_run: str, progress: Listener):
             raise
         progress.note(f"the run was made on {of_run}, which is not here: predicting on cpu, last digits may differ")
         return pick_device("cpu")
+
+
+def _tell_code(run: StoredRun, progress: Listener) -> None:
+    """Note where the networks are built by other code than when the run was made."""
+    from ..configured_code import network_code_of
+    from ..runs.made_by import explain_network_change
+
+    if change := explain_network_change(run.files, network_code_of(run.config)):
+        progress.note(f"{run.folder}: its networks are rebuilt by today's code ({change}): predictions may differ")
 
 
 def _draw(runs: list[StoredRun], args: argparse.Namespace) -> None:

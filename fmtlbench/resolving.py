@@ -21,7 +21,7 @@ from .meters import check_metric_options
 from .models.weights import resolved
 from .networks import OPTIONS, find_architecture
 from .plugins import load_plugins, take_file
-from .presets import identify_preset, name_preset, read_preset
+from .presets import find_preset, identify_preset, name_preset, read_preset
 from .scenarios import Parameters, check_scenario, read_scenario, scenario_files, take_files
 from .schema import build, build_given, build_mapping, locate, plain
 from .setting import INCIDENTAL, MOVED, Setting, digest, identity, is_below
@@ -53,6 +53,8 @@ def resolve(
 ) -> RunConfig:
     """Combine preset, scenario, the method's options and overrides into one checked config."""
     _check_seed(seed)
+    check_scenario_name(scenario, "--scenario")
+    find_preset(preset, "--preset")
     usual = _usual_setting(scenario, preset, device, overrides or {})  # first: a method's file must be read last
     tree, origins, method = _combine(scenario, preset, overrides, algo)
     assert method is not None, algo
@@ -263,7 +265,7 @@ def _start_from_preset(
         The tree, with the method's options as `algo`; where each value is from; the network that preset and overrides
         choose; the method, if there is one.
     """
-    tree, origins = read_preset(preset, "--preset")
+    tree, origins = read_preset(preset)
     tree.pop("description", None)
     tree["preset"] = name_preset(preset)
     network = _find_network(tree, origins, overrides)
@@ -288,7 +290,6 @@ def _combine(
         The tree, with the method's options as `algo`; where each value is from; the method, if there is one.
     """
     tree, origins, network, method = _start_from_preset(preset, overrides or {}, algo)
-    check_scenario_name(scenario, "--scenario")
     name, scenario_tree, scenario_origins = read_scenario(scenario)
     tree["scenario"] = {"name": name, **scenario_tree}
     origins |= {f"scenario.{k}" if k else "scenario": v for k, v in scenario_origins.items()}

@@ -95,13 +95,14 @@ def launch(request: RunRequest, progress: Listener | None = None, executor: Exec
 
     An `executor` holds the clients instead of one made for the request.
     """
-    check_device(request.device)
-    check_folder(request.out, "--out")
-    energy = choose_energy(request.energy, request.country, request.region)
-    keep = choose_keep(request.keep)
-    asked = find_listeners(request.log)  # before the method: the registry knows the helpers of the last file only
-    config = request.config()
-    kind, device = pick_devices(request)
+    with request.naming_lines():
+        check_device(request.device)
+        check_folder(request.out, "--out")
+        energy = choose_energy(request.energy, request.country, request.region)
+        keep = choose_keep(request.keep)
+        asked = find_listeners(request.log)  # before the method: the registry knows the helpers of the last file only
+        config = request.config()
+        kind, device = pick_devices(request)
 
     from .engine.change_kept import change_kept
     from .engine.run import Circumstances, execute

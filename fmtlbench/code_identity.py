@@ -56,6 +56,7 @@ DECIDING = (
     "scenarios",
     "seeds",
 )
+BUILDING = ("architectures", "client_models", "models", "networks")  # of these, the rooms that make networks
 # The rooms that do not: they make the config, which has an identity of its own, or tell, measure, store and show.
 NEUTRAL = (
     PACKAGE,
@@ -136,9 +137,14 @@ class CodeIdentity:
         for part in PARTS:
             if parts.get(part) != getattr(self, part):
                 then, now = files.get(part), self.files.get(part, {})
-                names = [] if then is None else [n for n in {**then, **now} if then.get(n) != now.get(n)]
+                names = [] if then is None else _differing(then, now)
                 told.append(f"{part}: {_list_names(names)} changed" if names else f"{part} changed")
         return "; ".join(told)
+
+    def explain_network_change(self, files: Mapping[str, Mapping[str, str]]) -> str:
+        """Say which of the files that build networks are not those of another code: part → file → sha256, as ours."""
+        names = _differing(_building(files), _building(self.files))
+        return f"{_list_names(names)} changed" if names else ""
 
 
 PARTS = tuple(f.name for f in fields(CodeIdentity) if f.name != "files")
@@ -146,6 +152,20 @@ PARTS = tuple(f.name for f in fields(CodeIdentity) if f.name != "files")
 
 def _digest_of(values: Mapping[str, str]) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
+def _building(files: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """Return the files of a code that build networks: those of the network that was chosen, and of the rooms for it."""
+    engine = {name: digest for name, digest in files.get("engine", {}).items() if _room_of(name) in BUILDING}
+    return {**engine, **files.get("network", {})}
+
+
+def _room_of(name: str) -> str:
+    return name.partition("/")[0].removesuffix(".py")
+
+
+def _differing(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    return [name for name in {**then, **now} if then.get(name) != now.get(name)]
 
 
 def _list_names(files: Iterable[str]) -> str:

@@ -49,6 +49,11 @@ def code_of(config: RunConfig, sources: Sources = SOURCES) -> CodeIdentity:
     )
 
 
+def network_code_of(config: RunConfig) -> CodeIdentity:
+    """Return the identity of the code that builds the networks of a config: the engine and the network, no more."""
+    return SOURCES.identify({"network": _bringing(ARCHITECTURES, config.model.architecture, config.model.code)})
+
+
 def _bringing(registry: Registry, name: str, code: UserCode) -> set[str]:
     """Return the module that registered a class, or the user's file and those beside it that it imports."""
     if code.file is None:

@@ -7,12 +7,13 @@ import json
 import numbers
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from .errors import UsageError, unknown
+from .errors import FmtlbenchError, UsageError, unknown
 from .named_files import rewrite_files
 from .ray_cluster import SECTION, RayOptions, ray_options
 from .runs.folder import read_config
@@ -22,6 +23,7 @@ from .schema import plain
 if TYPE_CHECKING:
     from .config import RunConfig
 
+Error = TypeVar("Error", bound=FmtlbenchError)
 EXECUTORS = ("serial", "ray")
 YAML = (".yml", ".yaml")
 # What YAML does not take as it is, even in quotes: control characters, line breaks of all kinds, the byte-order mark.
@@ -56,7 +58,7 @@ class RunRequest:
         ray_address: Of a running cluster, host:port or "auto"; without one, a cluster of this machine is started.
         stored: The config.yaml of a run, which then says all of method, scenario and preset.
         overrides: Config values by dotted name; with the executor ray also `ray.…`, which decide no number.
-        lines: Of a file that gave overrides, for messages: dotted name → `file:line`.
+        lines: Of a file that gave values, for messages: flag, or dotted name of an override → `file:line`.
     """
 
     algo: str
@@ -103,6 +105,18 @@ class RunRequest:
         Raises:
             UsageError: The request makes no sense.
         """
+        with self.naming_lines():
+            return self._resolve(device)
+
+    @contextmanager
+    def naming_lines(self) -> Iterator[None]:
+        """Refuse what is refused inside by the line of the file that asked for it, where that was no flag."""
+        try:
+            yield
+        except FmtlbenchError as error:
+            raise name_line(error, self.lines) from None
+
+    def _resolve(self, device: str) -> RunConfig:
         from .resolving import resolve, resolve_stored
 
         overrides = {key: value for key, value in self.overrides.items() if not key.startswith(SECTION)}
@@ -113,13 +127,10 @@ class RunRequest:
             if "federation.rounds" in overrides:
                 raise UsageError(f"--rounds {self.rounds}: federation.rounds is set too; give one of them")
             overrides["federation.rounds"] = self.rounds
-        try:
-            if self.stored is None:
-                config = resolve(self.algo, self.scenario, self.preset, self.seed, device, overrides)
-            else:
-                config = resolve_stored(*read_config(Path(self.stored)), self.seed, device, overrides)
-        except UsageError as error:
-            raise name_line(error, self.lines) from None
+        if self.stored is None:
+            config = resolve(self.algo, self.scenario, self.preset, self.seed, device, overrides)
+        else:
+            config = resolve_stored(*read_config(Path(self.stored)), self.seed, device, overrides)
         if self.data_root is not None and not config.reads_files:
             raise UsageError(
                 f"--data-root {self.data_root}: preset {self.preset!r} uses the embedded data; --set data.source=real?"
@@ -223,14 +234,17 @@ def place_files(overrides: Mapping[str, Any], base: Path) -> dict[str, Any]:
     return rewrite_files(overrides, lambda name: str(base / name))
 
 
-def name_line(error: UsageError, lines: Mapping[str, str]) -> UsageError:
-    """Return the error for an override with the line that gave it, in the place of a flag that nobody typed.
+def name_line(error: Error, lines: Mapping[str, str]) -> Error:
+    """Return the error for a value with the line that gave it, in the place of a flag that nobody typed.
 
-    `lines` maps keys of overrides to `file:line`; it is empty where a flag gave them.
+    `lines` maps flags and keys of overrides to `file:line`; it is empty where flags gave them.
     """
+    text = str(error)
     for key, line in lines.items():
-        if line and str(error).startswith(f"--set {key}="):
-            return type(error)(f"{line}: {str(error).removeprefix('--set ')}")
+        if line and text.startswith(f"--set {key}="):
+            return type(error)(f"{line}: {text.removeprefix('--set ')}")
+        if line and key.startswith("--") and text.startswith((f"{key}:", f"{key} ")):
+            return type(error)(f"{line}: {text.removeprefix('--')}")
     return error
 
 

@@ -21,8 +21,8 @@ from .meters import check_metric_options
 from .models.weights import resolved
 from .networks import OPTIONS, find_architecture
 from .plugins import load_plugins, take_file
-from .presets import identify_preset, name_preset, read_preset
-from .scenarios import Parameters, check_scenario, read_scenario, take_files
+from .presets import find_preset, identify_preset, name_preset, read_preset
+from .scenarios import Parameters, check_scenario, read_scenario, scenario_files, take_files
 from .schema import build, build_given, build_mapping, locate, plain
 from .setting import INCIDENTAL, MOVED, Setting, digest, identity, is_below
 from .user_code import UserCode, check_class, read_user_code
@@ -53,6 +53,8 @@ def resolve(
 ) -> RunConfig:
     """Combine preset, scenario, the method's options and overrides into one checked config."""
     _check_seed(seed)
+    check_scenario_name(scenario, "--scenario")
+    find_preset(preset, "--preset")
     usual = _usual_setting(scenario, preset, device, overrides or {})  # first: a method's file must be read last
     tree, origins, method = _combine(scenario, preset, overrides, algo)
     assert method is not None, algo
@@ -114,6 +116,15 @@ def check_preset(given: str) -> list[str]:
                 told = f"no dataset {domain!r} unless the scenario brings it; {nearest(domain, known)}"
                 doubts.append(f"{locate(place, origins)}: {place}: {told}")
     return doubts
+
+
+def check_scenario_name(given: str, where: str) -> None:
+    """Refuse the name of a scenario, or the path of its file, that is not there; `where` gave it: a flag or a line."""
+    if given.endswith((".yml", ".yaml")):
+        if not Path(given).exists():
+            raise UsageError(f"{where}: no such file: {given}")
+    elif given not in (known := scenario_files()):
+        raise unknown("scenario", given, known, where)
 
 
 def resolve_without_method(

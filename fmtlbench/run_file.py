@@ -54,7 +54,8 @@ def ask_for_run(
         if asked.get(name) is None:
             where = "" if file is None else f"{file}: "
             raise UsageError(f"{where}which {kind}? --{name} NAME (fmtlbench list {plural}), or --config FILE")
-    lines = {key: line for key, line in asked.pop("lines", {}).items() if key not in (overrides or {})}
+    typed = {*(overrides or {}), *map(_flag, given)}
+    lines = {key: line for key, line in asked.pop("lines", {}).items() if key not in typed}
     return RunRequest(**asked, overrides={**own, **(overrides or {})}, lines=lines)
 
 
@@ -92,13 +93,20 @@ def _read(file: Path, given: Mapping[str, Any]) -> dict[str, Any]:
             asked[name] = beside[0] if isinstance(value, str) else tuple(beside)
     datasets = dataset_files(file.parent / path for path in asked.pop("dataset_file", ()))
     chosen = place_files(asked.pop("set", {}), file.parent)
-    return {**asked, "overrides": {**datasets, **chosen}, "lines": {key: locate(f"set.{key}", lines) for key in chosen}}
+    told = {key: locate(f"set.{key}", lines) for key in chosen}
+    told |= {_flag(name): locate(name, lines) for name in asked}
+    return {**asked, "overrides": {**datasets, **chosen}, "lines": told}
 
 
 def _spell(path: str) -> str:
     """Return a dotted path whose first word is spelt as in Python: data-root is data_root."""
     first, dot, rest = path.partition(".")
     return f"{first.replace('-', '_')}{dot}{rest}"
+
+
+def _flag(name: str) -> str:
+    """Return the flag that gives a field of the request."""
+    return f"--{name.replace('_', '-')}"
 
 
 def _read_stored(file: Path, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from fmtlbench.algorithms import ALGORITHMS
-from fmtlbench.code_identity import PARTS
 from fmtlbench.presets import default_options
 from fmtlbench.runs.records import FORMAT
 from fmtlbench.words import dataset_title
@@ -24,6 +23,8 @@ METRIC = {
 }
 TITLES = {"local": "Local", "fedavg": "FedAvg", "fedprox": "FedProx", "fedper": "FedPer", "ditto": "Ditto",
           "fedamp": "FedAMP", "matfl": "MaT-FL", "fedhca2": "FedHCA²"}  # fmt: skip
+# Of a code's identity; not imported, so that the folders can be made for an older package too (benchmarks/fuzz.py).
+PARTS = ("engine", "method", "metrics", "tasks", "datasets", "network", "partitions")
 NOT_OF_THE_CONFIG = ("default_options", "dataset_titles", "code")
 SETTING = "5e771" + "0" * 59
 # client id → (dataset, tasks)

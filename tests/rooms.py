@@ -152,9 +152,9 @@ LAYERS = (
         _room(
             "cli",
             "the command line: the only room that joins the others",
-            "algorithms api architectures bench client_models cost data datasets engine fmtlbench importing listeners "
-            "meters metrics models networks partitions predictions presets pretrain reports request resolving run_file "
-            "runs scenarios tasks",
+            "algorithms api architectures bench client_models configured_code cost data datasets engine fmtlbench "
+            "importing listeners meters metrics models networks partitions predictions presets pretrain reports "
+            "request resolving run_file runs scenarios tasks",
         ),
         _room("__main__", "`python -m fmtlbench`", "cli"),
     ),

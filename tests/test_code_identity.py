@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import sys
 
+import made_runs
 import pytest
 from copied_package import package  # noqa: F401  (a fixture)
 from rooms import CONTRACTS, LAYERS
 
 from fmtlbench import code_identity
 from fmtlbench.cli import main
-from fmtlbench.code_identity import DECIDING, NEUTRAL, PARTS, CodeIdentity, Sources
+from fmtlbench.code_identity import BUILDING, DECIDING, NEUTRAL, PARTS, CodeIdentity, Sources
 from fmtlbench.configured_code import code_of
 from fmtlbench.resolving import resolve
 
@@ -30,6 +31,11 @@ def identify(algo="fedprox", scenario="st_mt_1", **overrides):
 def test_every_room_is_on_one_side():
     rooms = [room.name for group in (CONTRACTS, *LAYERS) for room in group]
     assert sorted([*DECIDING, *NEUTRAL]) == sorted(rooms)
+    assert set(BUILDING) < set(DECIDING)
+
+
+def test_made_runs_have_the_parts_of_an_identity():
+    assert made_runs.PARTS == PARTS
 
 
 def test_an_identity_has_the_parts_that_a_config_chooses():

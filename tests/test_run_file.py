@@ -117,6 +117,14 @@ def test_files_that_it_names_lie_beside_it(written, tmp_path, monkeypatch, scena
         ("algo: fedavg\nscenario: st_mt_1\nkeep: exactt\n", [":3: keep: no keep 'exactt'; did you mean 'exact'"]),
         ("algo: fedavg\nscenario: st_mt_1\nexecutor: rai\n", [":3: executor: no executor 'rai'"]),
         ("algo: fedavg\nscenario: st_mt_1\nset: {train.lrr: 1}\n", [":3: train.lrr=1: train.lrr: unknown key"]),
+        ("scenario: st_mt_1\nalgo: fedavgg\n", [":2: algo: no algorithm 'fedavgg'; did you mean 'fedavg'"]),
+        ("scenario: st_mt_1\nalgo: no.py\n", [":2: algo: no such file: "]),
+        ("algo: fedavg\nscenario: st_mt_11\n", [":2: scenario: no scenario 'st_mt_11'; did you mean 'st_mt_1'"]),
+        ("algo: fedavg\nscenario: no.yml\n", [":2: scenario: no such file: "]),
+        ("algo: fedavg\nscenario: st_mt_1\npreset: nanoo\n", [":3: preset: no preset 'nanoo'; did you mean 'nano'"]),
+        ("algo: fedavg\nscenario: st_mt_1\nseed: -1\n", [":3: seed -1: expected a whole number"]),
+        ("algo: fedavg\nscenario: st_mt_1\nrounds: 0\n", [":3: rounds 0: expected a whole number"]),
+        ("algo: fedavg\nscenario: st_mt_1\ndata-root: d\n", [":3: data-root d: preset 'nano' uses the embedded data"]),
         ("scenario: st_mt_1\n", ["which method? --algo NAME"]),
         ("algo: fedavg\n", ["which scenario? --scenario NAME"]),
         ("- fedavg\n", [":1: expected the words of flags"]),
@@ -131,6 +139,28 @@ def test_mistakes_are_named_with_their_line(written, text, parts):
     with pytest.raises(UsageError) as caught:
         ask_for_run(file, {}).config()
     assert str(caught.value).startswith(str(file)) and all(part in str(caught.value) for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("device: gpu", "device gpu: expected auto"),
+        ("log: nobody", "log: no listener 'nobody'"),
+        ("country: XX", "country XX: no such three-letter"),
+        ("keep: none\nexecutor: serial\nray-address: auto", "ray-address auto: is for --executor ray"),
+    ],
+)
+def test_mistakes_that_only_a_run_finds_are_named_with_their_line_too(written, capsys, line, message):
+    file = written(f"algo: fedavg\nscenario: st_mt_1\n{line}\n")
+    assert cli.main(["run", "--config", str(file)]) == 2
+    assert capsys.readouterr().err.startswith(f"fmtlbench: {file}:{3 + line.count(chr(10))}: {message}")
+
+
+def test_a_flag_that_is_typed_is_named_itself(written):
+    file = written("algo: fedavg\nscenario: st_mt_1\nseed: 1\n")
+    for given, message in (({"algo": "fedavgg"}, "--algo: no algorithm"), ({"seed": -1}, "--seed -1: expected")):
+        with pytest.raises(UsageError, match=f"^{message}"):
+            ask_for_run(file, given).config()
 
 
 def test_a_file_that_is_not_there(tmp_path):

@@ -11,7 +11,7 @@ from ..algorithms import ALGORITHMS, Algorithm
 from ..errors import UsageError, short_repr, unknown
 from ..presets import find_preset, name_preset
 from ..request import place_beside, place_files
-from ..resolving import parse_overrides
+from ..resolving import check_scenario_name, parse_overrides
 from ..scenarios import probe_names, read_scenario, scenario_files
 from ..schema import build, limits, locate
 from ..yamlfile import load_yaml
@@ -324,8 +324,7 @@ def _scenarios(words: Iterable[tuple[str, str]]) -> list[str]:
             probes = probe_names()
             found |= dict.fromkeys(name for name in scenario_files() if name not in probes)
             continue
-        if not word.endswith((".yml", ".yaml")) and word not in scenario_files():
-            raise unknown("scenario", word, scenario_files(), where)
+        check_scenario_name(word, where)
         read_scenario(word)
         found[word] = None
     return list(found)

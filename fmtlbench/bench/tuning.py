@@ -18,7 +18,7 @@ from ..runs.folder import with_format
 from ..runs.records import Summary, Tuning
 from ..setting import digest
 from .grid import BASELINE, Grid, Variant, place_trials
-from .plan import Plan, PlannedRun, join_plans, list_baselines, make_plan
+from .plan import Plan, PlannedRun, Refusal, join_plans, list_baselines, make_plan
 
 ON = ("methods", BASELINE)  # whose trials decide: each method's own, or those of local for all
 SHARE = "data.validation"
@@ -50,6 +50,7 @@ class Search:
     preset: str
     trials: tuple[dict[str, Any], ...]  # overrides, those of the default empty
     runs: tuple[tuple[PlannedRun, ...], ...]  # of each trial, by seed; none where the method refuses
+    refusals: tuple[Refusal | None, ...]  # of each trial
 
 
 @dataclass(frozen=True)
@@ -131,8 +132,10 @@ def plan_tuning(grid: Grid, rules: Rules, template: RunRequest, device: str, wit
             plans.append(plan)
             for variant in variants:
                 trials = tried[variant.label]
-                runs = tuple(_runs_of(plan, variant.with_trial(trial).label) for trial in trials)
-                searches.append(Search(variant, scenario, preset, trials, runs))
+                labels = [variant.with_trial(trial).label for trial in trials]
+                runs = tuple(_runs_of(plan, label) for label in labels)
+                refused = {refusal.label: refusal for refusal in plan.refusals}
+                searches.append(Search(variant, scenario, preset, trials, runs, tuple(map(refused.get, labels))))
     whole = join_plans(plans)
     whole.known = (out,)
     return TuningPlan(grid, rules, tuple(searches), whole)
@@ -172,7 +175,8 @@ def _choose(search: Search, judge: Judge) -> Choice:
     if not defaults:
         return Choice(search, (), None, reason="refused")
     trials = tuple(
-        _judge(overrides, runs, defaults, judge) for overrides, runs in zip(search.trials[1:], search.runs[1:])
+        _judge(overrides, runs, defaults, judge) if refusal is None else _tell_refusal(overrides, refusal)
+        for overrides, runs, refusal in zip(search.trials[1:], search.runs[1:], search.refusals[1:])
     )
     if not all(run.finished() for run in defaults):
         return Choice(search, trials, None, reason="its default has no result on validation to compare with")
@@ -185,6 +189,10 @@ def _choose(search: Search, judge: Judge) -> Choice:
 def _rank(trial: Trial) -> float:
     assert trial.delta_m is not None, trial
     return trial.delta_m
+
+
+def _tell_refusal(overrides: dict[str, Any], refusal: Refusal) -> Trial:
+    return Trial(overrides, None, (), (), f"refused: {refusal.reason}")
 
 
 def _judge(
@@ -202,8 +210,6 @@ def _judge(
             gains.append(judge(ours, theirs))
     except FmtlbenchError as error:
         return Trial(overrides, None, folders, hashes, str(error))
-    if not gains:
-        return Trial(overrides, None, folders, hashes, "refused")
     return Trial(overrides, sum(gains) / len(gains), folders, hashes)
 
 
@@ -222,7 +228,7 @@ def plan_chosen(
 ) -> tuple[Plan, dict[PlannedRun, Choice]]:
     """Plan the chosen configs with all seeds and all training images, in OUT/tuned-<id>; and whose choice each is.
 
-    Methods without a choice are left out.
+    Methods without a choice are left out, but those that refuse a scenario are refused here too.
     """
     out = Path(template.out)
     template = replace(template, out=str(out / f"tuned-{identify(tuning, choices)}"))
@@ -248,6 +254,10 @@ def plan_chosen(
         reasons = [f"{choice.search.variant.label}: {choice.reason}" for choice in choices]
         raise UsageError(f"--tune: nothing could be chosen: {'; '.join(reasons)}")
     whole = join_plans(plans)
+    for search in (choice.search for choice in choices if choice.chosen is None):
+        if (refused := search.refusals[0]) is not None:
+            whole.refusals.append(replace(refused, seeds=len(grid.seeds)))
+            whole.cells.setdefault((refused.label, refused.scenario), []).append(whole.refusals[-1])
     whole.known = (out, tuning.plan.out)
     return whole, {run: owner[run.store.folder] for run in whole.runs}
 

@@ -32,14 +32,29 @@ def draw_runs(
     check_comparable(stored)
     try:
         for run in stored:
-            run.open(data_root, choose_device(device, run.config.device, progress), progress)
+            open_run(run, data_root, device, progress)
         (row,) = merge_clients(panel_rows(stored, clients=clients, images=[image]))
     finally:
         progress.end()
     return draw_by_run(row, list(runs))
 
 
-def choose_device(asked: str, of_run: str, progress: Listener) -> Any:
+def open_run(run: StoredRun, data_root: str | Path | None, device: str, progress: Listener) -> None:
+    """Open a stored run for predictions; note what may make them differ from those that were scored."""
+    run.open(data_root, _choose_device(device, run.config.device, progress), progress)
+    _tell_code(run, progress)
+
+
+def _tell_code(run: StoredRun, progress: Listener) -> None:
+    """Note where the networks are built by other code than when the run was made."""
+    from ..configured_code import network_code_of
+    from ..runs.made_by import explain_network_change
+
+    if change := explain_network_change(run.files, network_code_of(run.config)):
+        progress.note(f"{run.folder}: its networks are rebuilt by today's code ({change}): predictions may differ")
+
+
+def _choose_device(asked: str, of_run: str, progress: Listener) -> Any:
     """Return the device to predict on: by default of the kind that the run's scores come from."""
     from ..api import pick_device
     from ..errors import FmtlbenchError

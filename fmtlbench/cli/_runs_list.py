@@ -8,10 +8,10 @@ import json
 import sys
 import time
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ._tables import print_records
+from .runs import add_action_on_folders
 
 if TYPE_CHECKING:
     from ..runs.inventory import RunLine
@@ -33,18 +33,14 @@ SORTS = {
     "time": lambda run: -(run.seconds or 0),
     "size": lambda run: -run.bytes,
 }
+# What programs read, whether there are runs or not.
+COLUMNS = ("name", "method", "scenario", "preset", "seed", "state", "changed", "seconds", "bytes", "kept")
 
 
 def add(actions) -> None:
     from ..runs.inventory import STATES
 
-    parser = actions.add_parser(
-        "list",
-        help="a line per run; what `fmtlbench runs` alone does",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="folders of runs; default: runs")
+    parser = add_action_on_folders(actions, "list", "a line per run; what `fmtlbench runs` alone does", EPILOG)
     parser.add_argument("--algo", metavar="NAME", help="only runs of this method")
     parser.add_argument("--scenario", metavar="NAME", help="only runs on this scenario")
     parser.add_argument("--preset", metavar="NAME", help="only runs of this preset")
@@ -61,7 +57,7 @@ def main(args: argparse.Namespace) -> int:
     from ..errors import unknown
     from ..runs.inventory import list_runs
 
-    runs = list_runs(args.paths or [Path("runs")])
+    runs = list_runs(args.paths)
     for flag, field in (("algo", "algorithm"), ("scenario", "scenario"), ("preset", "preset"), ("seed", "seed")):
         if (asked := getattr(args, flag)) is not None:
             known = {str(value) for run in runs if (value := getattr(run, field)) is not None}
@@ -73,7 +69,7 @@ def main(args: argparse.Namespace) -> int:
         print(json.dumps([_as_json(run) for run in runs], indent=2, ensure_ascii=False))
         return 0
     terminal = sys.stdout.isatty()
-    print_records([_for_people(run) if terminal else _for_programs(run) for run in runs])
+    print_records([_for_people(run) if terminal else _for_programs(run) for run in runs], columns=COLUMNS)
     if terminal:
         from ..words import say_bytes, say_count
 

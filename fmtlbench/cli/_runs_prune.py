@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .runs import add_action_on_folders
+
 if TYPE_CHECKING:
     from ..runs.inventory import RunLine
 
@@ -24,13 +26,8 @@ examples:
 def add(actions) -> None:
     from ..runs.kept import KEEP
 
-    parser = actions.add_parser(
-        "prune",
-        help="keep less of the networks of finished runs, to free disk space",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="folders of runs; default: runs")
+    meaning = "keep less of the networks of finished runs, to free disk space"
+    parser = add_action_on_folders(actions, "prune", meaning, EPILOG)
     parser.add_argument("--keep", choices=KEEP, required=True, help="what stays of every finished run's networks")
     parser.add_argument("--dry-run", action="store_true", help="say what would be freed; touch nothing")
     parser.add_argument(
@@ -47,7 +44,7 @@ def main(args: argparse.Namespace) -> int:
 
     freed, changed = 0, 0
     failed: list[str] = []
-    for run in list_runs(args.paths or [Path("runs")]):
+    for run in list_runs(args.paths):
         if run.state in (UNFINISHED, DAMAGED):
             print(f"left alone: {run.name}: {run.state}" + (f": {run.problem}" if run.problem else ""))
         elif not can_become(run.kept, args.keep):

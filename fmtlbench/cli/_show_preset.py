@@ -46,6 +46,7 @@ def show_config(args: argparse.Namespace) -> int:
     from ..runs.store import format_config
 
     request = request_from(args)
-    config = request.config(find_device(request.device).kind)
+    with request.naming_lines():
+        config = request.config(find_device(request.device).kind)
     print(f"# {config.folder().as_posix()}\n{format_config(config)}", end="")
     return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -12,12 +13,13 @@ def as_typed(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def print_records(records: list[dict[str, Any]], title: str = "") -> None:
+def print_records(records: list[dict[str, Any]], title: str = "", columns: Sequence[str] = ()) -> None:
+    """Print records; `columns` are the header that a program finds where there are none."""
     if not sys.stdout.isatty():
         if title:
             print(f"# {title}")
-        if records:
-            print("\t".join(records[0]))
+        if header := records[0] if records else columns:
+            print("\t".join(header))
         for record in records:
             print("\t".join(str(value) for value in record.values()))
         return

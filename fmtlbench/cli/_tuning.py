@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ._request import request_template
-from ._working import carry_out, check_data_root, learn_pace, plan_record, print_plan, shell_list
+from ._working import carry_out, check_data_root, learn_pace, plan_record, print_plan, shell_list, tell_shortfalls
 
 if TYPE_CHECKING:
     from ..bench.device import Device
@@ -83,6 +83,7 @@ def tune(args: argparse.Namespace, grid: Grid, device: Device, budget: float | N
     template, with_local = request_template(args), not args.no_local
     tuning = plan_tuning(grid, read_rules(args, grid), template, device.kind, with_local)
     check_data_root(tuning.plan, args)
+    tell_shortfalls(grid)
     tried = carry_out(tuning.plan, args, budget, device)
     if tried.stopped:
         return tried, {}
@@ -118,6 +119,7 @@ def print_tuning_plan(args: argparse.Namespace, grid: Grid, device: Device) -> N
     template, rules = request_template(args), read_rules(args, grid)
     tuning = plan_tuning(grid, rules, template, device.kind, not args.no_local)
     check_data_root(tuning.plan, args)
+    tell_shortfalls(grid)
     if args.format == "sh":
         print(shell_list(tuning.plan), end="")
         return

@@ -15,6 +15,7 @@ from ._request import add_ray_address
 if TYPE_CHECKING:
     from ..bench.device import Device
     from ..bench.estimate import Estimate, Pace
+    from ..bench.grid import Grid
     from ..bench.plan import Plan
     from ..bench.workers import Hosts, Outcome
 
@@ -101,6 +102,12 @@ def check_archives(plan: Plan, args: argparse.Namespace) -> None:
             if domain not in seen:
                 seen.add(domain)
                 find_archive(run.config.data.dataset(domain), args.data_root)
+
+
+def tell_shortfalls(grid: Grid) -> None:
+    """Say of which methods fewer trials were drawn than asked for; call it once nothing is refused any more."""
+    for line in grid.shortfalls:
+        print(line, file=sys.stderr)  # stdout may be read by a program
 
 
 def carry_out(plan: Plan, args: argparse.Namespace, budget: float | None, device: Device) -> Outcome:

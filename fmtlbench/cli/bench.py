@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING, Any
 
 from ._request import add_circumstances, add_overrides, overrides_of, request_template
@@ -17,6 +16,7 @@ from ._working import (
     identity,
     print_json,
     print_plan,
+    tell_shortfalls,
 )
 
 if TYPE_CHECKING:
@@ -91,14 +91,13 @@ def main(args: argparse.Namespace) -> int:
     names = ("algos", "scenarios", "seeds", "preset", "rounds", "sweep", "search", "trials", "search_seed", "tune")
     flags = Flags(**{name: getattr(args, name) for name in names}, overrides=overrides_of(args))
     grid = read_grid(args.grid, flags)
-    for line in grid.shortfalls:
-        print(line, file=sys.stderr)  # stdout may be read by a program
     choose_energy(args.energy, args.country, args.region)  # a wrong country is told before anything runs
     device = device_of(args)
     if args.tune:
         return _tune(args, grid, device, budget)
     plan = make_plan(grid, request_template(args), device.kind, with_local=not args.no_local)
     check_data_root(plan, args)
+    tell_shortfalls(grid)
     if args.dry_run:
         print_plan(plan, args.jobs, args.format)
         return 0

@@ -66,7 +66,7 @@ def main(args: argparse.Namespace) -> int:
     from ..predictions.panel import draw_panel, merge_clients
     from ..predictions.write import check_replaceable
     from ..reports.plots.style import save
-    from ._panel import choose_device
+    from ._panel import open_run
 
     progress = Bars() if sys.stderr.isatty() else JsonLines()
     try:
@@ -77,7 +77,7 @@ def main(args: argparse.Namespace) -> int:
         for target in targets:
             check_replaceable(target)
         for run in runs:
-            run.open(args.data_root, choose_device(args.device, run.config.device, progress), progress)
+            open_run(run, args.data_root, args.device, progress)
         written = [args.panel] if args.panel else []
         if args.panel:
             limit = args.limit if args.limit or args.images else 3

@@ -141,6 +141,16 @@ def _recorded_files(folder: Path, made: CodeRecord) -> dict[str, dict[str, str]]
     return {}
 
 
+def explain_network_change(files: RunFolder, code: CodeIdentity) -> str:
+    """Say how the code that built a run's networks differs from this one; "" where it does not, or was not recorded."""
+    try:
+        manifest = files.manifest()
+    except DamagedRun:
+        return ""
+    made = manifest["sessions"][-1].get("code") if manifest and manifest["sessions"] else None
+    return code.explain_network_change(made["files"]) if made and made.get("files") else ""
+
+
 def lasting_sessions(sessions: Sequence[Session]) -> list[Session]:
     """Return the sessions of which some round is left: a later one may have begun at an earlier round."""
     begins = [session.get("from_round", 1) for session in sessions]

@@ -70,8 +70,11 @@ def _head(table: Table) -> list[list[str]]:
 
 def _widths(table: Table, letters: dict[str, str], styled: bool) -> list[int]:
     columns = zip(*_head(table), *_body(table, letters, styled))
-    widths = [max(map(_len, column)) for column in columns]
-    at = len(table.heads)
+    return _with_headings([max(map(_len, column)) for column in columns], table)
+
+
+def _with_headings(widths: list[int], table: Table) -> list[int]:
+    widths, at = list(widths), len(table.heads)
     for heading, span in table.headings():  # the last column of a span makes room for a long heading
         have = sum(widths[at : at + span]) + len(_GAP) * (span - 1)
         widths[at + span - 1] += max(0, _len(clean(heading)) - have)
@@ -110,17 +113,20 @@ def _aligned(line: list[str], widths: list[int], labels: int) -> str:
 
 def _parts(table: Table, letters: dict[str, str], width: int | None, styled: bool) -> list[Table]:
     """Split into pieces that fit the width, as far as one column beside the labels does."""
-    widths, labels = _widths(table, letters, styled), len(table.heads)
-    room = (width or 10**9) - sum(widths[:labels]) - len(_GAP) * (labels - 1)
+    labels, free = len(table.heads), replace(table, columns=tuple(replace(c, heading="") for c in table.columns))
+    own = _widths(free, letters, styled)
+
+    def fits(piece: list[int]) -> bool:
+        """Say whether columns fit, with their headings: a span that is cut may have too few for its own."""
+        widths = [*own[:labels], *(own[labels + i] for i in piece)]
+        widths = _with_headings(widths, replace(table, columns=tuple(table.columns[i] for i in piece), rows=()))
+        return sum(widths) + len(_GAP) * (len(widths) - 1) <= (width or 10**9)
+
     pieces: list[list[int]] = [[]]
-    left = room
     for i in range(len(table.columns)):
-        need = widths[labels + i] + len(_GAP)
-        if pieces[-1] and need > left:
+        if pieces[-1] and not fits([*pieces[-1], i]):
             pieces.append([])
-            left = room
         pieces[-1].append(i)
-        left -= need
     return [
         replace(
             table,

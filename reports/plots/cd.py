@@ -46,6 +46,8 @@ def cd_figure(ranks: pd.Series, p: pd.DataFrame, cd: float, alpha: float = 0.05)
     )
     for text in drawn["labels"]:
         text.set_color("black")  # light colours make poor letters
+    for artist in (*drawn["markers"], *drawn["elbows"]):  # of a method that is first or last everywhere, too
+        artist.set_clip_on(False)
     lowest = min(text.get_position()[1] for text in drawn["labels"])
     start = min(float(ranks.iloc[0]), max(1.0, k - cd))
     axes.plot([start, start + cd], [1.9, 1.9], color="black", linewidth=1.2, marker="|", markersize=5)

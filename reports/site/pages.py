@@ -122,8 +122,8 @@ def _figures(figures: Sequence[Drawn], refused: Sequence[str]) -> Html | None:
     shared = [note for note in dict.fromkeys(notes) if notes.count(note) > 1]  # said once, below all
     drawn = []
     for f in figures:
-        own = [f"{note}. " for note in f.notes if note not in shared]
-        words = tag("figcaption", f"{f.alt}. ", own, tag("a", "PDF", href=f.print))
+        own = "; ".join((f.alt, *(note for note in f.notes if note not in shared)))  # notes begin in lower case
+        words = tag("figcaption", f"{own}. ", tag("a", "PDF", href=f.print))
         drawn.append(tag("figure", tag("h3", f.title), f.drawing, words))
     below = tag("ul", [tag("li", note) for note in shared], class_="notes") if shared else None
     lines = tag("ul", [tag("li", line) for line in refused], class_="notes")

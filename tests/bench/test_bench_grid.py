@@ -148,7 +148,7 @@ def test_mistakes_in_a_file_are_named_with_line_and_field(grid_file, text, line,
         (Flags("fedavg", "all", rounds=0), "--rounds 0: expected"),
         (Flags("fedavg", "all", rounds=1, overrides={"federation.rounds": 2}), "--rounds 1: federation.rounds is set"),
         (Flags("./nowhere.py", "all"), "--algos: no such file"),
-        (Flags("fedavg", "./nowhere.yml"), "nowhere.yml: No such file"),
+        (Flags("fedavg", "./nowhere.yml"), "--scenarios: no such file: ./nowhere.yml"),
     ],
 )
 def test_mistakes_on_the_command_line_are_named(flags, message):

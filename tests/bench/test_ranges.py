@@ -135,6 +135,16 @@ def test_fewer_draws_than_trials_are_told(capsys, tmp_path):
     assert "different values" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("tuned", [(), ("--tune",)])
+def test_a_refusal_of_what_is_drawn_is_one_line(capsys, tmp_path, tuned):
+    from fmtlbench import cli
+
+    words = ["bench", "--algos", "fedavg", "--scenarios", "st_mt_1", "--trials", "3", "--dry-run", "--no-local", *tuned]
+    assert cli.main([*words, "--out", str(tmp_path), "--device", "cpu", "--search", "train.lr=x"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("fmtlbench: --search train.lr=x: ")
+
+
 # -- in a grid ---------------------------------------------------------------------------------------------------------
 
 

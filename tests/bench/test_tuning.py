@@ -199,6 +199,31 @@ def test_a_failed_trial_is_told_by_the_exit_code(command):
     assert code == 1 and "fedavg\tduo\tnano\t1\ttrain.lr=0.002\t+12.50" in out
 
 
+def test_what_is_refused_is_in_the_result_and_not_on_stderr_alone(command):
+    refusing = (*SWEEP, "--algos", "fedavg,local", "--set", "federation.participation=0.5")
+    code, out, err = command(*refusing, "--format", "json", modes=SCORES)
+    result = json.loads(out)
+    assert code == 0 and result["counts"] == {**dict.fromkeys(result["counts"], 0), "ran": 2, "refused": 2}
+    (refused,) = result["refused"]
+    assert (refused["name"], refused["scenario"]) == ("local", "duo")
+    assert "federation.participation has no meaning" in refused["reason"] and refused["reason"] in err
+    code, out, _ = command(*refusing, modes=SCORES)
+    assert code == 0 and "local\trefused" in out and f"refused: {refused['reason']}" in out.splitlines()
+
+
+def test_a_trial_that_is_refused_says_why(command):
+    shares = (*SWEEP[:-1], "federation.participation=0.5,1.0")
+    modes = {
+        **SCORES,
+        **dict.fromkeys((f"fedavg[federation.participation={share}]" for share in (0.5, 1.0)), "mIoU=40"),
+    }
+    _, out, _ = command(*shares, "--format", "json", modes=modes)
+    fedavg, local = json.loads(out)["tuning"]["choices"]
+    assert [trial["reason"] for trial in fedavg["trials"]] == ["", ""]
+    half, whole = local["trials"]
+    assert half["reason"].startswith("refused: local on duo: ") and half["delta_m"] is None and whole["reason"] == ""
+
+
 def test_a_used_up_budget_stops_before_the_choice(command, bench):
     code, out, _ = command(*SWEEP, "--budget", "1s", modes={**SCORES, "local": "hang"})
     assert code == 1 and "the budget is used up" in out and not list(bench.out.glob("tuned-*"))

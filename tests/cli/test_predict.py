@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -49,6 +51,29 @@ def test_files_per_client_task_and_image(predict, runs, tmp_path):
     for run, line in zip(runs, out.splitlines()):
         assert line == str(tmp_path / "both" / "duo" / run.parent.name / run.name)
     assert len(list((tmp_path / "both").rglob("*.npy"))) == 4
+
+
+def test_networks_that_other_code_builds_are_told_once(predict, tiny_run, tmp_path):
+    folder = tiny_run("fedavg", rounds=1).folder
+    record = json.loads((folder / "manifest.json").read_text())
+
+    def said(*changes):
+        """What `predict` says of the code, if these files were others when the run was made."""
+        made = json.loads(json.dumps(record))
+        for part, file in changes:
+            assert file in made["sessions"][-1]["code"]["files"][part]
+            made["sessions"][-1]["code"]["files"][part][file] = "0" * 12
+        (folder / "manifest.json").write_text(json.dumps(made))
+        code, _, err = predict(folder, "--limit", 1, "-o", tmp_path / "p")
+        assert code == 0
+        return [line for line in err.splitlines() if "today's code" in line]
+
+    assert said() == said(("engine", "data/batches.py"), ("method", "algorithms/fedavg.py")) == []
+    (line,) = said(("engine", "models/net.py"), ("network", "architectures/fedhca2.py"))
+    assert "(fedhca2.py, net.py changed)" in line and str(folder) in line
+    assert len(said(("engine", "client_models.py"))) == 1
+    del record["sessions"][-1]["code"]  # as runs were recorded once
+    assert said() == []
 
 
 def test_a_panel_of_two_runs(predict, runs, tmp_path):

@@ -84,7 +84,6 @@ def test_a_line_per_run(runs, root):
 def test_lists_are_filtered_and_sorted(runs, root):
     assert [row["method"] for row in table(runs("--algo", "local")[1])] == ["local"]
     assert [row["method"] for row in table(runs("list", "runs", "--seed", 3)[1])] == ["fedavg"]
-    assert runs("--state", "unfinished")[1] == ""
     by_size = [int(row["bytes"]) for row in table(runs("--sort", "size")[1])]
     assert by_size == sorted(by_size, reverse=True)
     by_age = [row["changed"] for row in table(runs("--sort", "age")[1])]
@@ -93,6 +92,12 @@ def test_lists_are_filtered_and_sorted(runs, root):
     assert code == 2 and "did you mean 'fedavg'" in err
     records = json.loads(runs("--format", "json", "--scenario", "duo")[1])
     assert [record["algorithm"] for record in records] == ["fedavg", "local"] and records[0]["rounds"] == 1
+
+
+def test_a_list_of_no_run_has_the_same_header(runs, root):
+    code, out, err = runs("--state", "unfinished")
+    assert code == 0 and out.splitlines() == runs()[1].splitlines()[:1] and not err
+    assert json.loads(runs("--state", "unfinished", "--format", "json")[1]) == []
 
 
 def test_unfinished_and_damaged_runs_are_told(runs, root):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from fake_sensors import FakeTracker
 from interrupt import AtStep, Stopped, die
+from tiny import TINY
 
 from fmtlbench.cli import main
 from fmtlbench.cost import meter as meter_module
@@ -160,20 +162,35 @@ def test_two_runs_at_once_each_have_their_bill(tiny_run, sensors):
 # -- resuming --------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def killed(tiny_run, sensors, tmp_path):
-    """A run with a checkpoint every other round, killed twice in its fourth: the third is made again each time."""
-    options = {"energy": True, "rounds": 4, "checkpoint_every": 2, "out": tmp_path / "killed"}
+KILLED = {"energy": True, "rounds": 4, "checkpoint_every": 2}
+
+
+@pytest.fixture(scope="module")
+def killed_once(tmp_path_factory, scenario_file):
+    """The folder of a run that was killed twice."""
+    import fmtlbench
+
+    out = tmp_path_factory.mktemp("killed")
 
     def doomed():
-        tiny_run(progress=AtStep(4, then=die), **options)
+        asked = {"out": out, "device": "cpu", **TINY, **KILLED}
+        fmtlbench.run("fedhca2", scenario_file, progress=AtStep(4, then=die), **asked)
 
-    for _ in range(2):
-        child = multiprocessing.get_context("fork").Process(target=doomed)
-        child.start()
-        child.join()
-        assert child.exitcode == -signal.SIGKILL
-    return options
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(meter_module, "Tracker", FakeTracker)
+        for _ in range(2):
+            child = multiprocessing.get_context("fork").Process(target=doomed)
+            child.start()
+            child.join()
+            assert child.exitcode == -signal.SIGKILL
+    return out
+
+
+@pytest.fixture
+def killed(killed_once, sensors, tmp_path):
+    """A run with a checkpoint every other round, killed twice in its fourth: the third is made again each time."""
+    shutil.copytree(killed_once, tmp_path / "killed")
+    return {**KILLED, "out": tmp_path / "killed"}
 
 
 def test_resuming_adds_up_and_shows_what_was_made_again(tiny_run, killed, tmp_path):

@@ -119,9 +119,14 @@ def asked_for_late(tiny_run, folder, log):
 
 
 @pytest.mark.parametrize("way", [made_again, never_told, asked_for_late])
-def test_tensorboard_has_every_round_once(way, tiny_run, tmp_path):
-    plain, told = tiny_run("fedavg"), way(tiny_run, tmp_path, "tensorboard")
+def test_each_has_every_round_once(way, tiny_run, tmp_path, offline):
+    plain, told = tiny_run("fedavg"), way(tiny_run, tmp_path, "tensorboard,wandb")
     assert_same_numbers(told.folder, plain.folder)
+    check_tensorboard(told)
+    check_wandb(told, sessions=1 if way is asked_for_late else 2)
+
+
+def check_tensorboard(told) -> None:
     rounds, found = expected(told.folder), curves(told.folder)
     assert set(found) == {name for row in rounds for name in row}
     for name, points in found.items():
@@ -131,19 +136,17 @@ def test_tensorboard_has_every_round_once(way, tiny_run, tmp_path):
             assert [value for _, value in points] == pytest.approx([rounds[step - 1][name] for step in steps])
 
 
-@pytest.mark.parametrize("way", [made_again, never_told, asked_for_late])
-def test_wandb_writes_offline_and_has_every_round_once(way, tiny_run, tmp_path, offline):
-    plain, told = tiny_run("fedavg"), way(tiny_run, tmp_path, "wandb")
-    assert_same_numbers(told.folder, plain.folder)
+def check_wandb(told, sessions: int) -> None:
+    """It has written offline, in as many sessions as there were."""
     found = history(told.folder)
     assert [step for step, _ in found] == [1, 2, 3]
     for (_, values), row in zip(found, expected(told.folder)):
         fixed = {name: value for name, value in row.items() if not name.startswith("seconds/")}
         assert {name: values[name] for name in fixed} == pytest.approx(fixed)
     identity = (told.folder / "logs" / "wandb" / "run-id").read_text().strip()
-    sessions = [path.name for path in (told.folder / "logs" / "wandb").glob("offline-run-*")]
-    assert len(sessions) == (1 if way is asked_for_late else 2)
-    assert all(f"-{identity}" in name for name in sessions)  # two in one second have a number behind it
+    names = [path.name for path in (told.folder / "logs" / "wandb").glob("offline-run-*")]
+    assert len(names) == sessions
+    assert all(f"-{identity}" in name for name in names)  # two in one second have a number behind it
     assert sys.exit.__module__ == "sys"
     assert identity.startswith(told.summary["config_hash"][:8])
 

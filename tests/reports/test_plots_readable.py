@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import matplotlib as mpl
+import pandas as pd
 import pytest
 from made_rounds import EIGHTEEN, NINE, write_rounds
 from matplotlib.axis import Axis
@@ -120,6 +121,14 @@ def test_no_axis_or_colour_bar_counts_from_an_offset(root, kind):
         for axis in (a.xaxis, a.yaxis)
         if axis.get_offset_text().get_text()
     ]
+
+
+def test_the_dot_of_a_method_that_is_always_last_is_whole():
+    from fmtlbench.reports.plots.cd import cd_figure
+
+    names = ["fedhca2", "local", "fedper", "fedavg"]
+    (axes,) = cd_figure(pd.Series([1.0, 2.0, 3.0, 4.0], names), pd.DataFrame(1.0, names, names), 1.5).axes
+    assert len(axes.collections) == 4 and not any(dot.get_clip_on() for dot in axes.collections)
 
 
 def test_a_word_off_the_page_would_be_seen(root):

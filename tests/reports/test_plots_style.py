@@ -62,6 +62,17 @@ def test_legend_columns_fit_the_width():
     assert legend_columns(["a name that is very long, with (option=1, other=2)"], 3) == 1
 
 
+def test_pdfs_have_their_fonts_inside_without_what_only_sets_text(tmp_path):
+    from fontTools.subset import Options
+
+    before = list(Options().drop_tables)
+    figure = new_figure(1.0)
+    figure.add_subplot(xlabel="FedHCA² α").plot([0, 1])
+    (file,) = save(figure, tmp_path / "a.pdf")
+    assert b"/FontFile2" in file.read_bytes() and b"/Type3" not in file.read_bytes()
+    assert Options().drop_tables == before  # others' fonts are as they were
+
+
 @pytest.mark.parametrize("name, made", [("a.pdf", ["a.pdf"]), ("a", ["a.pdf", "a.png"]), ("a.SVG", ["a.SVG"])])
 def test_endings(tmp_path, name, made):
     def figure():

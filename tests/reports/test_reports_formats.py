@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -135,6 +136,12 @@ def test_a_narrow_terminal_gets_pieces_that_fit(tables):
     short = Table("t", "T", "c", ("M",), tuple(Column(str(i), f"column {i}") for i in range(8)),
                   (Row(("x",), tuple(Cell(float(i)) for i in range(8))),))  # fmt: skip
     assert max(map(len, render([short], "table", width=40).splitlines())) <= 40
+    # The first column of a span has no room for the heading that it would carry alone.
+    headed = replace(
+        short, columns=tuple(replace(c, heading="a long heading" * (i > 2)) for i, c in enumerate(short.columns))
+    )
+    for width in range(24, 90):
+        assert max(map(len, render([headed], "table", width=width).splitlines())) <= width
 
 
 def test_a_styled_terminal_underlines_instead_of_stars(tables):

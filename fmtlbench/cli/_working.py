@@ -8,7 +8,7 @@ import math
 import shlex
 import sys
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from ._request import add_ray_address
 
@@ -124,6 +124,13 @@ def carry_out(plan: Plan, args: argparse.Namespace, budget: float | None, device
             display.note(line)
         note_plan(plan)
         return Workers(plan, run_command, display, pace, args.jobs, args.retries, budget, hosts).work()
+
+
+def print_failures(outcome: Outcome, stream: TextIO) -> None:
+    """Print why runs failed, and where their logs are."""
+    for record in outcome.records.values():
+        if record.outcome == "failed":
+            print(f"failed: {record.run.name}: {record.error} (log: {record.log})", file=stream)
 
 
 def _find_hosts(plan: Plan, args: argparse.Namespace, device: Device) -> AbstractContextManager[Hosts]:

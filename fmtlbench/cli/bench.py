@@ -14,6 +14,7 @@ from ._working import (
     check_effort,
     device_of,
     identity,
+    print_failures,
     print_json,
     print_plan,
     tell_shortfalls,
@@ -145,9 +146,7 @@ def _print_outcome(outcome: Outcome, style: str, more: dict[str, Any] | None = N
     print_records(plan.table(lambda run: records[run].outcome))
     for refusal in plan.refusals:
         print(f"refused: {refusal.reason}")
-    for record in records.values():
-        if record.outcome == "failed":
-            print(f"failed: {record.run.name}: {record.error} (log: {record.log})")
+    print_failures(outcome, sys.stdout)
     words = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
     print(f"{words} in {say_duration(outcome.seconds)}: {plan.out}")
     if outcome.count("left"):

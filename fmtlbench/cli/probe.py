@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..errors import FmtlbenchError, UsageError, unknown
 from ._report import add_format, check_style, emit, write
 from ._request import add_circumstances, add_overrides, overrides_of, request_template
-from ._working import add_effort, carry_out, check_data_root, check_effort, device_of, print_plan
+from ._working import add_effort, carry_out, check_data_root, check_effort, device_of, print_failures, print_plan
 
 if TYPE_CHECKING:
     from ..bench.grid import Variant
@@ -89,9 +89,7 @@ def main(args: argparse.Namespace) -> int:
         print_plan(plan, args.jobs, "table")
         return 0
     outcome = carry_out(plan, args, budget, device)
-    for record in outcome.records.values():
-        if record.outcome == "failed":
-            print(f"failed: {record.run.name}: {record.error} (log: {record.log})", file=sys.stderr)
+    print_failures(outcome, sys.stderr)
     question = Question(_collect_answers(parts), _list_candidates(asked), args.confidence, method_titles())
     if args.format == "json":
         write(json.dumps(as_json(question), indent=2, ensure_ascii=False, allow_nan=False) + "\n", args.output)

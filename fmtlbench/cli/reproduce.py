@@ -17,6 +17,7 @@ from ._working import (
     describe_plan,
     device_of,
     learn_pace,
+    print_failures,
     print_plan,
 )
 
@@ -121,9 +122,7 @@ def main(args: argparse.Namespace) -> int:
         _say_estimate(plan, args.jobs, device.kind)
         outcome = carry_out(plan, args, budget, device)
         complete = outcome.complete
-        for record in outcome.records.values():
-            if record.outcome == "failed":
-                print(f"failed: {record.run.name}: {record.error} (log: {record.log})", file=sys.stderr)
+        print_failures(outcome, sys.stderr)
     written = [_write(one, args) for one in planned]
     return 0 if complete and all(written) else 1
 

@@ -98,7 +98,7 @@ def check_archives(plan: Plan, args: argparse.Namespace) -> None:
         return
     seen = set()
     for run in plan.missing():
-        for domain in run.config.scenario.domains if run.config.reads_files else ():
+        for domain in sorted(run.config.scenario.domains) if run.config.reads_files else ():
             if domain not in seen:
                 seen.add(domain)
                 find_archive(run.config.data.dataset(domain), args.data_root)

@@ -10,8 +10,9 @@ JOBS ?= 2
 demo: $(READY)
 	$(BIN)/fmtlbench run --algo fedhca2 --scenario st_mt_1 --format table
 
+# In the order of names: small files, which xdist would do last, may be the slow ones.
 test: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 # Runs on a Ray cluster of two nodes on this machine: equality with serial ones, lost processes and nodes, resuming.
 cluster: $(READY)

@@ -15,6 +15,7 @@ from made_recipes import plan
 
 from fmtlbench.api import launch
 from fmtlbench.cli import main
+from fmtlbench.cli._recipes import make_table
 from fmtlbench.reports.recipes import load_recipe, recipe_names
 
 QUICK = {
@@ -24,7 +25,7 @@ QUICK = {
     "federation.rounds": 1,
     "evaluation.every": 1,
 }
-CHOSEN = ("fedhca2_table5_mt_mt", "fmtlbench_table8_cost_iid1", "matfl_figure5")
+CHOSEN = ("fedhca2_table5_mt_mt", "matfl_figure5")
 
 
 def reproduce(name: str, root: Path, *flags: str) -> int:
@@ -60,6 +61,20 @@ def check_files(name: str, folder: Path) -> None:
     assert len(lacking) == (2 if name == "fedhca2_supp_table3_backbones" else 0)  # two backbones have no small form
     if recipe.kind != "cost":  # no target is reached in one round
         assert all(all(words) for words in measured if words not in lacking) or recipe.kind == "networks"
+
+
+def test_a_table_of_which_four_runs_are_there(tmp_path):
+    """FMTL-Bench's smallest table takes 18 runs: here those of Local and FedAvg, with both networks."""
+    planned = plan("fmtlbench_table8_cost_iid1", tmp_path, "nano", **QUICK)
+    for asked in planned.recipe.wanted[:4]:
+        for run in planned.runs(asked).values():
+            launch(run.request)
+    made = make_table(planned)
+    place = [column.key for column in made.columns].index("global_delta")
+    assert [made.cells[number][place].value is not None for number in range(18)] == [True] * 4 + [False] * 14
+    assert made.cells[0][place].value == 0 and made.cells[4][place].note == "not run yet"
+    traffic = [column.key for column in made.columns].index("comm_per_round_GB")
+    assert made.cells[0][traffic].value == 0 < made.cells[3][traffic].value < made.cells[2][traffic].value
 
 
 @pytest.mark.parametrize("name", CHOSEN)

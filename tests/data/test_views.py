@@ -196,7 +196,9 @@ def test_nobody_trains_on_a_validation_image(name):
         (validation,) = {tuple(view.indices.tolist()) for view in each.tests.values()}
         held[spec.dataset].update(validation)
         share = len(validation) + len(each.train)
-        assert 0.2 * share - 1 <= len(validation) <= 0.3 * share + 1, spec.id
+        # What one holds out others of its dataset may not train on: with more pools a client loses more of its share.
+        most = 0.3 if len({other.pool for other in config.scenario.everybody()}) < 3 else 0.6
+        assert 0.2 * share - 1 <= len(validation) <= most * share + 1, spec.id
     assert all(held.values()) and not any(trained[domain] & held[domain] for domain in trained)
 
 

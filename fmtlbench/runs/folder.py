@@ -63,7 +63,9 @@ class RunFolder:
 
     def tuning(self) -> Tuning | None:
         """Read how the run's config was chosen; None: nobody tuned it."""
-        return read_record(self.path / file_names.TUNING, Tuning)
+        file = self.path / file_names.TUNING
+        # Most runs have none, and to ask is quicker than to fail: reports do it a thousand times.
+        return read_record(file, Tuning) if os.path.lexists(file) else None
 
     def write_tuning(self, tuning: Tuning) -> None:
         """Write how the run's config was chosen, before the run begins or after it."""

@@ -77,7 +77,7 @@ over its 18 rows of the operations of a round ÷ its seconds per round ÷ {gpus}
 
 *Run by us* counts finished runs of five seeds with the nano preset in `results/nano-3`; with the papers' presets
 nothing was run: neither the archives nor a GPU was at hand. These folders keep no rounds, so figures over rounds cannot
-be drawn from them. Every recipe was carried out from runs to files at a size of seconds (`make matrix`).
+be drawn from them. Every recipe was carried out from runs to files once, at a size of seconds, as `make matrix` does.
 
 """
 

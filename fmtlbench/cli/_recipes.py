@@ -178,7 +178,7 @@ def gather(planned: Planned) -> tuple[dict[Asked, Made], Collection]:
     made = {}
     for asked, folders in found.items():
         runs = {seed: records[folder] for seed, folder in folders.items() if folder in records}
-        word, why = ("", "its files are damaged") if folders else _say_absence(planned, asked)
+        word, why = ("", "") if runs else ("", "its files are damaged") if folders else _say_absence(planned, asked)
         made[asked] = Made(runs, word, why, planned.wanted[asked].overrides if asked in planned.wanted else {})
     return made, collection
 
@@ -224,11 +224,10 @@ def make_table(planned: Planned) -> Reproduced:
     from ..reports.recipes import NETWORKS
     from ..reports.reproduced import count_table, reproduce_table
 
-    made, collection = gather(planned)
-    remarks = planned.remarks()
     if planned.recipe.kind == NETWORKS:
         return count_table(planned.recipe, _count_networks(planned), planned.preset)
-    return reproduce_table(planned.recipe, made, collection, remarks)
+    made, collection = gather(planned)
+    return reproduce_table(planned.recipe, made, collection, planned.remarks())
 
 
 def _count_networks(planned: Planned) -> list[dict[str, float]]:

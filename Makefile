@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
 
-.PHONY: demo test cluster readme matrix weights lint types setup clean
+.PHONY: demo test slow cluster readme matrix weights lint types setup clean
 
 demo: $(READY)
 	$(BIN)/fmtlbench run --algo fedhca2 --scenario st_mt_1 --format table
@@ -13,6 +13,10 @@ demo: $(READY)
 # In the order of names: small files, which xdist would do last, may be the slow ones.
 test: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
+
+# Tests of half a minute each: real compilers, many rounds, benches of whole processes.
+slow: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) -m slow tests/algorithms tests/bench tests/engine
 
 # Runs on a Ray cluster of two nodes on this machine: equality with serial ones, lost processes and nodes, resuming.
 cluster: $(READY)

@@ -1,6 +1,6 @@
 """CAGrad on updates: everybody moves by the update near the mean that serves the worst-off client best.
 
-The conflict-averse update of all Δ (see `_conflict_averse`), divided by 1 + c² if `rescale`; encoders and decoders
+The conflict-averse update of all Δ (see `row_algebra.conflicts`), divided by 1 + c² if `rescale`; encoders and decoders
 apart. Liu et al., NeurIPS 2021, arXiv:2110.14048. c = 0.4 and the division are their code's defaults, taken over by
 FMTL-Bench and FedHCA². Weights come from the optimum, so weighting by samples has no place here.
 """
@@ -14,9 +14,9 @@ import numpy as np
 
 from ..exchange import Round, Rows
 from ..row_algebra import gram, move, rows_by_kind
+from ..row_algebra.conflicts import conflict_averse_coefficients
 from ..schema import limits
 from ._base import ALGORITHMS
-from ._conflict_averse import conflict_averse_coefficients
 from ._sharing import Sharing
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ import numpy as np
 
 from ..exchange import Owner, Party, Round, Rows
 from ..row_algebra import combine_with_extra, gram, gram_and_products, rows_by_kind
+from ..row_algebra.conflicts import conflict_averse_coefficients
 from ..schema import limits
 from ._base import ALGORITHMS, Algorithm, Kinds
-from ._conflict_averse import conflict_averse_coefficients
 from ._mean import alike, group_means
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ own; equal weights as in the HC-FMTL papers' tables, `weighting=samples` weights
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from ..exchange import Round
 from ..row_algebra import encoders_of
@@ -26,7 +26,7 @@ class FedPer(Algorithm):
     title = "FedPer"
     paper = "Arivazhagan et al., 2019, arXiv:1912.00818"
     roles = ("shares", "personal")
-    common: ClassVar[Kinds] = ("encoder",)
+    common: Kinds = ("encoder",)
 
     @dataclass(frozen=True)
     class Params:

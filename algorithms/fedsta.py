@@ -7,7 +7,6 @@ FedPer.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from ..exchange import Round
 from ..row_algebra import mix
 from ..schema import limits
 from ._base import ALGORITHMS, Kinds
-from ._mean import group_means, row_weights
+from ._mean import by_task, group_means, row_weights
 from .fedper import FedPer
 
 if TYPE_CHECKING:
@@ -43,9 +42,6 @@ class FedSTA(FedPer):
     def aggregate(self, rnd: Round) -> dict[str, Tensor]:
         new = super().aggregate(rnd)
         if rnd.decoder is not None:
-            # a row of all of a client's decoders is alike where the tasks are
-            owners = rnd.decoder.owners
-            tasks: list[Hashable] = [o.task or frozenset(self.parties[o.client].tasks) for o in owners]
             weights = row_weights(rnd.decoder, self.parties, self.params.weighting)
-            new["decoder"] = mix(group_means(tasks, weights), rnd.decoder.after)
+            new["decoder"] = mix(group_means(by_task(rnd.decoder, self.parties), weights), rnd.decoder.after)
         return new

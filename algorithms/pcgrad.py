@@ -14,6 +14,7 @@ import numpy as np
 
 from ..exchange import Round, Rows
 from ..row_algebra import gram, has_direction, move, rows_by_kind
+from ..row_algebra.conflicts import project
 from ..schema import limits
 from ..seeds import stream
 from ._base import ALGORITHMS
@@ -52,22 +53,10 @@ class PCGrad(Sharing):
         ranks = sorted(range(len(g)), key=lambda k: (rows.owners[k].client, rows.owners[k].task or ""))
         orders = np.array([self._order(index, kind, i, len(g)) for i in range(len(g))])
         u = np.empty(len(g))
-        u[ranks] = project(g[np.ix_(ranks, ranks)], orders)
+        u[ranks] = project(g[np.ix_(ranks, ranks)], orders).mean(0)
         return u / length if self.params.normalize else u
 
     def _order(self, index: int, kind: str, i: int, n: int) -> np.ndarray:
         """Draw the order in which update i meets the other n − 1."""
         others = np.delete(np.arange(n), i)
         return stream(self.params.order_seed, "pcgrad", index, kind, i).permutation(others)
-
-
-def project(gram: np.ndarray, orders: np.ndarray) -> np.ndarray:
-    """Return the mean over i of p_i, each p_i projected along row i of `orders`; on coefficients alone. [R]."""
-    n = len(gram)
-    p = np.eye(n)  # p_i = Σ_k p[i, k] Δ_k
-    alive, everyone = has_direction(gram), np.arange(n)
-    for j in orders.T if n > 1 else ():  # every i meets its next j at once
-        inner = (p * gram[j]).sum(1)
-        conflict = (inner < 0) & alive[j]
-        p[everyone[conflict], j[conflict]] -= inner[conflict] / gram[j, j][conflict]
-    return p.mean(0)

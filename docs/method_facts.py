@@ -1,13 +1,14 @@
 """Gather what a method's card says: options, bytes, refusals, deviations, published ranks, own runs, probes.
 
-Nothing is typed in here: all is read from the methods, presets, docs/deviations.md, published tables and results/.
+Nothing is typed in here: all is read from the methods, presets, docs/deviations.md, docs/methods/equations.yml,
+published tables and results/.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -16,17 +17,19 @@ from typing import Any
 import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "algorithms"))
-from toys import make_round, of
+from measured import measured_for
+from toys import DECODER, ENCODER, layout, local_steps
 
 from fmtlbench.algorithms import ALGORITHMS, Algorithm
 from fmtlbench.checks import why_unfit
 from fmtlbench.client_models import build_shapes
 from fmtlbench.config import RunConfig
 from fmtlbench.data.views import name_parties
+from fmtlbench.engine.federation import EXTRA
 from fmtlbench.engine.ledger import Ledger
-from fmtlbench.exchange import Party
+from fmtlbench.exchange import TRAVELLING_KINDS, Owner, Party, Round, Rows, TensorSlice
+from fmtlbench.flat_model import FlatModel
 from fmtlbench.hooks import build_options, refusal_of
-from fmtlbench.models.complexity import parameters
 from fmtlbench.presets import preset_files, read_preset
 from fmtlbench.reports.collect import collect
 from fmtlbench.reports.delta import Delta
@@ -37,6 +40,7 @@ from fmtlbench.reports.table import mean_cell
 from fmtlbench.resolving import parse_overrides, resolve_options, resolve_without_method
 from fmtlbench.scenarios import Expectation, Scenario, load_scenario, probe_names, scenario_files
 from fmtlbench.schema import locate
+from fmtlbench.yamlfile import load_yaml
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -46,8 +50,15 @@ RESULTS = ROOT / "results" / "nano-3"
 BILLED = ("st_mt_1", "iid1_sdmt")  # different tasks, decoder by decoder; the same tasks, whole models
 NETWORK = "paper"  # the preset whose network is billed
 DEFAULT = "nano"  # the preset that runs have by default
+ABSENT = "`federation.participation` below 1"  # a place where a method may have no meaning
 
 Method = type[Algorithm]
+
+
+@cache
+def load_equations() -> dict[str, Any]:
+    """Return docs/methods/equations.yml: the common symbols, and what each method says."""
+    return load_yaml(HERE / "methods" / "equations.yml")[0]
 
 
 def built_in() -> list[Method]:
@@ -105,62 +116,192 @@ def _comment_at(place: str) -> str:
 
 
 @dataclass(frozen=True)
+class Row:
+    """A row of a client's parameters as it would travel, without its values."""
+
+    tensors: tuple[TensorSlice, ...]
+
+    def count(self, home: Collection[TensorSlice] = ()) -> int:
+        """Return how many numbers it has, but for tensors that stay home."""
+        return self.tensors[-1].stop - sum(t.stop - t.start for t in home)
+
+
+@dataclass(frozen=True)
 class World:
-    """A scenario under a preset: its clients, and how many numbers each one's rows have."""
+    """A scenario under a preset: its clients and their rows."""
 
     config: RunConfig
     parties: tuple[Party, ...]
-    rows: Mapping[int, Mapping[str, tuple[int, ...]]]  # client → kind → a length per row
+    rows: Mapping[int, Mapping[str, Row]]  # client → kind; all of its rows of a kind are alike
+    channels: int  # of the encoder's deepest map
 
 
 @cache
 def load_world(scenario: str, preset: str = NETWORK) -> World:
     """Count the networks of a scenario's clients, once for all methods."""
-    config = resolve_without_method(scenario, preset)
+    return make_world(resolve_without_method(scenario, preset))
+
+
+def make_world(config: RunConfig) -> World:
+    """Count the networks of a config's clients, which are built without storage."""
     specs = config.scenario.parties()
     parties = tuple(name_parties(config, specs, [1] * len(specs)))
+    merged = () if config.federation.exchange == "decoders" else ("decoder", *(["head"] * config.heads_travel))
+    flats: dict[tuple, FlatModel] = {}
     rows = {}
-    counted: dict[tuple, dict[str, int]] = {}
     for party in parties:
-        kind = (party.dataset, party.tasks)
-        if kind not in counted:
-            counted[kind] = parameters(build_shapes(config, party))
-        counts = counted[kind]
-        decoders = counts["decoder"] + (counts["head"] if config.heads_travel else 0)
-        each = decoders // party.decoders  # all decoders of a network are alike
-        rows[party.index] = {"encoder": (counts["encoder"],), "decoder": (each,) * party.decoders}
-    return World(config, parties, rows)
+        kind_of_client = (party.dataset, party.tasks)
+        if kind_of_client not in flats:
+            travel = config.federation.statistics == "travel"
+            flats[kind_of_client] = FlatModel(build_shapes(config, party), merged, travel)
+        flat = flats[kind_of_client]
+        rows[party.index] = {kind: Row(flat.layout(kind)) for kind in TRAVELLING_KINDS}
+    return World(config, parties, rows, flat.model.encoder.channels[-1])
 
 
 @dataclass(frozen=True)
 class Bill:
     """What travels in one kind of round."""
 
-    rounds: int  # how many of the run's are such
+    rounds: tuple[int, ...]  # indices of those of the run that are such
     up: tuple[str, ...]  # kinds
     down: tuple[str, ...]
+    rows: Mapping[int, Mapping[str, int]]  # client → kind → how many rows of it travel
     ledger: Ledger
 
 
 def make_bills(method: Method, world: World, options: str = "") -> list[Bill]:
-    """Bill the rounds of a run, one entry for every choice of what travels; `options` as --set takes them."""
-    given = parse_overrides(options.split())
+    """Bill the rounds of a run in which everybody is there, an entry for every kind of round, the commonest first.
+
+    The method is asked with rows of a toy size what it sends back, and with rows of the real size what stays home.
+    What travels beside rows is what equations.yml says. Where the method has no meaning there is no bill. `options` are
+    as --set takes them, beside those that the method needs.
+    """
+    algorithm = make_algorithm(method, world, options)
+    if refusal_of(method, algorithm.params, world.config.scenario, world.config.federation):
+        return []
+    sent: dict[tuple, tuple[str, ...]] = {}  # by what went up: what comes down
+    found: dict[str, list[Bill]] = {}
+    for index in range(algorithm.rounds):
+        owners = {kind: tuple(_owners(algorithm, index, kind)) for kind in algorithm.shared(index)}
+        key = tuple(owners.items())
+        # Which rows travel may depend on what clients have told so far: such a method is told round by round.
+        if key not in sent or method.rows_sent is not Algorithm.rows_sent:
+            sent[key] = tuple(algorithm.aggregate(_make_toy_round(algorithm, index, owners))) if owners else ()
+        bill = _bill_round(algorithm, world, index, owners, sent[key])
+        found.setdefault(repr(bill.ledger.clients), []).append(bill)
+    bills = [replace(alike[0], rounds=tuple(bill.rounds[0] for bill in alike)) for alike in found.values()]
+    return sorted(bills, key=lambda bill: -len(bill.rounds))
+
+
+def make_algorithm(method: Method, world: World, options: str = "") -> Algorithm:
+    """Make a method for a scenario's clients, with the options that its card needs and others."""
+    given = parse_overrides([*needed_options(method).split(), *options.split()])
     algorithm = method(build_options(method, given, {}), world.parties)
-    rounds: dict[tuple[str, ...], list[int]] = {}
-    for index in range(world.config.federation.rounds):
-        rounds.setdefault(tuple(algorithm.shared(index)), []).append(index)
-    bills = []
-    for up, indices in rounds.items():
-        toy = of(make_round(world.parties, index=indices[0]), algorithm)
-        down = tuple(algorithm.aggregate(toy)) if up else ()
-        ledger = Ledger(algorithm.billed_copies())
-        for party in world.parties:
-            for direction, kinds in (("up", up), ("down", down)):
-                for kind in kinds:
-                    sizes = world.rows[party.index][kind]
-                    ledger.book(party.id, direction, kind, [torch.empty(size, device="meta") for size in sizes])
-        bills.append(Bill(len(indices), up, down, ledger))
-    return bills
+    algorithm.rounds = world.config.federation.rounds
+    return algorithm
+
+
+def needed_options(method: Method) -> str:
+    """Return the options without which the card's first scenario is refused, as --set takes them; as a rule none."""
+    return load_equations()["methods"][method.name].get("needs", "")
+
+
+def _owners(algorithm: Algorithm, index: int, kind: str) -> Iterator[Owner]:
+    """Go through the rows of a kind that travel in a round."""
+    for party in algorithm.parties:
+        names = algorithm.rows_sent(index, party, kind)
+        if names is None:
+            names = [("main", task) for task in ([None] if kind == "encoder" or party.merged else party.tasks)]
+        for track, task in names:
+            yield Owner(party.index, task, track)
+
+
+def _make_toy_round(algorithm: Algorithm, index: int, owners: Mapping[str, Sequence[Owner]]) -> Round:
+    """Return a round with small random rows, and with what its clients would have told."""
+    generator = torch.Generator().manual_seed(index)
+    made = {}
+    for kind, of_kind in owners.items():
+        tensors = layout(ENCODER if kind == "encoder" else DECODER)
+        before, step = (torch.randn(len(of_kind), tensors[-1].stop, generator=generator) for _ in range(2))
+        made[kind] = Rows(tuple(of_kind), before, before + step / 10, tensors)
+    rnd = Round(index, algorithm.parties, **made, steps=local_steps(algorithm.parties))
+    if algorithm.name == "mas":
+        told = {party.index: _part_tasks(party) for party in algorithm.parties if len(party.tasks) > 1}
+    else:
+        told = measured_for(algorithm.name, algorithm.parties, rnd)
+    return replace(rnd, measured=told)
+
+
+def _part_tasks(party: Party) -> dict[str, torch.Tensor]:
+    """Return affinities by which every second task of a client helps the others of these, and harms the rest."""
+    signs = torch.tensor([(-1.0) ** place for place in range(len(party.tasks))])
+    return {"affinity": torch.outer(signs, signs)}
+
+
+def _bill_round(
+    algorithm: Algorithm, world: World, index: int, owners: Mapping[str, Sequence[Owner]], down: tuple[str, ...]
+) -> Bill:
+    """Bill one round as the engine does: rows without what stays home, and what travels beside them."""
+    ledger = Ledger(algorithm.billed_copies())
+    rows: dict[int, dict[str, int]] = {party.index: dict.fromkeys(owners, 0) for party in world.parties}
+    for kind, of_kind in owners.items():
+        for owner in of_kind:
+            rows[owner.client][kind] += 1
+            whole = world.rows[owner.client][kind]
+            row = torch.empty(whole.count(algorithm.kept_home(kind, whole.tensors)), device="meta")
+            for way in ("up", "down") if kind in down else ("up",):
+                ledger.book(world.parties[owner.client].id, way, kind, [row])
+    for entry in find_beside(algorithm):
+        for party in world.parties if entry.first <= index + 1 <= entry.last else ():
+            numbers = {kind: count * world.rows[party.index][kind].count() for kind, count in rows[party.index].items()}
+            if count := entry.count(algorithm, world, party, numbers):
+                ledger.book_bytes(party.id, entry.way, EXTRA, count * entry.bytes)
+    return Bill((index,), tuple(owners), down, rows, ledger)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What travels beside rows, as equations.yml says it."""
+
+    way: str  # up or down
+    what: str
+    numbers: str  # how many they are, by a formula
+    bytes: int  # of each
+    first: int  # round
+    last: int
+
+    def count(self, algorithm: Algorithm, world: World, party: Party, numbers: Mapping[str, int]) -> int:
+        """Return how many numbers it is for a client whose rows have so many by kind."""
+        known = {
+            "encoder": numbers.get("encoder", 0),
+            "decoders": numbers.get("decoder", 0),
+            "tasks": len(party.tasks),
+            "channels": world.channels,
+            "clients": len(world.parties),
+        }
+        return _calculate(self.numbers, algorithm, **known)
+
+
+def find_beside(algorithm: Algorithm) -> list[Beside]:
+    """Return what a method sends beside rows."""
+    return [
+        Beside(
+            entry["way"],
+            entry["what"],
+            str(entry["numbers"]),
+            entry.get("bytes", 4),
+            _calculate(entry.get("from", 1), algorithm),
+            _calculate(entry.get("until", algorithm.rounds), algorithm),
+        )
+        for entry in load_equations()["methods"][algorithm.name].get("beside", [])
+    ]
+
+
+def _calculate(formula: str | int, algorithm: Algorithm, **known: int) -> int:
+    """Return what arithmetic in our own equations.yml comes to."""
+    names = {"min": min, "method": algorithm, **vars(algorithm.params), **known}
+    return eval(str(formula), {"__builtins__": {}}, names)
 
 
 def refusals(method: Method) -> dict[str, list[str]]:
@@ -169,7 +310,7 @@ def refusals(method: Method) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for place, config in _places().items():
         reason = refusal_of(method, options, config.scenario, config.federation) or why_unfit(config, method, options)
-        if reason:
+        if reason and not (place == ABSENT and f"`{BILLED[0]}`" in found.get(reason, ())):  # absence is not why
             found.setdefault(reason, []).append(place)
     return found
 
@@ -179,8 +320,7 @@ def _places() -> dict[str, RunConfig]:
     """Return all scenarios with the default preset, and one of them with clients that miss rounds."""
     places = {f"`{name}`": resolve_without_method(name, DEFAULT) for name in scenario_files()}
     first = places[f"`{BILLED[0]}`"]
-    absent = replace(first, federation=replace(first.federation, participation=0.5))
-    return {**places, "`federation.participation` below 1": absent}
+    return {**places, ABSENT: replace(first, federation=replace(first.federation, participation=0.5))}
 
 
 # -- deviations --------------------------------------------------------------------------------------------------------

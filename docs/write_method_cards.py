@@ -15,7 +15,6 @@ import sys
 import time
 import typing
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -25,6 +24,7 @@ from method_facts import (
     NETWORK,
     RESULTS,
     ROOT,
+    Beside,
     Bill,
     Method,
     World,
@@ -32,11 +32,15 @@ from method_facts import (
     built_in,
     deviations,
     deviations_of_all,
+    find_beside,
     given_by_presets,
     has_nobody_else,
+    load_equations,
     load_world,
+    make_algorithm,
     make_bills,
     measured,
+    needed_options,
     open_points,
     published_notes,
     published_standings,
@@ -44,12 +48,14 @@ from method_facts import (
     source_file,
 )
 
+from fmtlbench.algorithms import ALGORITHMS, Algorithm
 from fmtlbench.cli._installed import method_titles
 from fmtlbench.cli._tables import as_typed
 from fmtlbench.cli.show import describe_options
+from fmtlbench.engine.federation import EXTRA
+from fmtlbench.exchange import TRAVELLING_KINDS, Party
 from fmtlbench.scenarios import ROLES
 from fmtlbench.words import say_count
-from fmtlbench.yamlfile import load_yaml
 
 FOLDER = Path(__file__).parent / "methods"
 INDEX = FOLDER / "README.md"
@@ -57,17 +63,10 @@ WRITTEN = "<!-- written by docs/write_method_cards.py; the equations are in equa
 LONG = 8  # numbers of one table that are shown without asking
 
 
-@cache
-def load_equations() -> dict[str, Any]:
-    """Return docs/methods/equations.yml: the common symbols, and what each method says."""
-    return load_yaml(FOLDER / "equations.yml")[0]
-
-
 def write_pages() -> dict[Path, str]:
     """Return the text of every page, by file."""
-    methods = built_in()
-    pages = {FOLDER / f"{method.name}.md": write_card(method) for method in methods}
-    return {**pages, INDEX: write_index(methods)}
+    pages = {FOLDER / f"{method.name}.md": write_card(method) for method in built_in()}
+    return {**pages, INDEX: write_index()}
 
 
 def write_card(method: Method) -> str:
@@ -92,27 +91,32 @@ def write_card(method: Method) -> str:
     return _join(parts)
 
 
-def write_index(methods: Sequence[Method]) -> str:
+def write_index() -> str:
     """Return the page that lists the cards."""
     world = load_world(BILLED[0])
-    rows = []
-    for method in methods:
-        (bill, *_) = make_bills(method, world)
-        card = f"[{method.title}]({method.name}.md)"
-        sums = [_total(bill, direction) for direction in ("up", "down")]
-        rows.append([card, _first_line(method), ", ".join(method.roles) or "–", _kinds(bill.up), *sums])
-    heads = ["method", "what it does", "roles", "travels", "up", "down"]
     parts = [
         WRITTEN,
         "# The methods",
         "One card each: equations, options and what presets give them, bytes, where public code departs, published and "
         "own numbers, what probes expect. Roles are explained in [probes.md](../probes.md), a method of your own in "
         "[add-your-own.md](../add-your-own.md).",
-        _table(heads, rows, "llllrr"),
         f"Up and down: per round, all clients of `{BILLED[0]}`, with default options and the network of preset "
-        f"`{NETWORK}` ({_network(world)}), float32.",
+        f"`{NETWORK}` ({_network(world)}), float32. Where rounds differ, it is the commonest kind; “more” travels "
+        "beside rows.",
     ]
-    return _join(parts)
+    for family in load_equations()["families"]:
+        rows = [_index_row(ALGORITHMS[name], world) for name in family["methods"]]
+        heads = ["method", "what it does", "roles", "travels", "up", "down"]
+        parts += [f"## {family['title']}", family["about"], _table(heads, rows, "llllrr")]
+    left_out = [f"- **{entry['methods']}**: {entry['why']}" for entry in load_equations()["left_out"]]
+    return _join([*parts, "## What is left out, and why", "\n".join(left_out)])
+
+
+def _index_row(method: Method, world: World) -> list[str]:
+    bill = make_bills(method, world)[0]
+    sums = [_total(bill, direction) for direction in ("up", "down")]
+    card = f"[{method.title}]({method.name}.md)"
+    return [card, _first_line(method), ", ".join(method.roles) or "–", _kinds(bill), *sums]
 
 
 # -- sections ----------------------------------------------------------------------------------------------------------
@@ -123,6 +127,7 @@ def _introduce(method: Method) -> list[str]:
         "; ".join(f"`{role}`: {ROLES[role]}" for role in method.roles) or "none: it is what others are compared with"
     )
     file = source_file(method)
+    needs = "".join(f" --set algo.{option}" for option in needed_options(method).split())
     lines = [
         f"- paper: {method.paper}",
         f"- roles: {roles}",
@@ -131,7 +136,7 @@ def _introduce(method: Method) -> list[str]:
     return [
         _first_line(method),
         "\n".join(lines),
-        f"```\nfmtlbench run --algo {method.name} --scenario {BILLED[0]}\n```",
+        f"```\nfmtlbench run --algo {method.name} --scenario {BILLED[0]}{needs}\n```",
     ]
 
 
@@ -139,7 +144,10 @@ def _first_line(method: Method) -> str:
     """Return the first sentence of a method's file, without the name that the title says."""
     line = inspect.cleandoc(inspect.getmodule(method).__doc__ or "").splitlines()[0]
     sentence = line.partition(": ")[2] or line
-    return sentence[0].upper() + sentence[1:]
+    first = sentence.split()[0]
+    return (
+        sentence if len(first) == 1 and first != "a" else sentence[0].upper() + sentence[1:]
+    )  # a symbol stays as it is
 
 
 def _explain_equations(method: Method) -> list[str]:
@@ -195,14 +203,20 @@ def _bill(method: Method) -> list[str]:
     usual = {scenario: make_bills(method, load_world(scenario)) for scenario in BILLED}
     parts = ["Nothing: no client sends or gets anything."]
     if any(bill.up for bill in usual[BILLED[0]]):
-        rows = [row for name, bills in usual.items() for bill in bills for row in _bill_rows(name, bill)]
+        rows = [row for name, bills in usual.items() if bills for row in _bill_rows(name, bills[0])]
+        heads = ["scenario", "who", "encoder", "decoders", "heads", "beside", "up", "down"]
+        if not any(row[5] for row in rows):
+            heads, rows = heads[:5] + heads[6:], [row[:5] + row[6:] for row in rows]
+        options = " ".join(f"`algo.{option}`" for option in needed_options(method).split()) or "default options"
         parts = [
-            f"Per round, float32, with the network of preset `{NETWORK}` ({_network(world)}) and default options; "
+            f"Per round, float32, with the network of preset `{NETWORK}` ({_network(world)}) and {options}; "
             "1 MB is a million bytes.",
-            _table(["scenario", "who", "encoder", "decoders", "heads", "up", "down"], rows, "llrrlrr"),
+            _table(heads, rows, "llrrl" + "r" * (len(heads) - 5)),
+            *_explain_bill(method),
         ]
-        if not method.installs:
-            parts.append("What comes down is an anchor of the local objective; it replaces nothing.")
+        if others := [line for name, bills in usual.items() for line in _sum_up(name, bills) if len(bills) > 1]:
+            words = "This is the commonest kind of round. All kinds, of all clients together:"
+            parts += [words, _table(["scenario", "rounds", "travels", "up", "down"], others, "lllrr")]
     further = load_equations()["methods"][method.name].get("bills", [])
     variants = []
     for option in ([method.encoder_only] if method.encoder_only else []) + further:
@@ -217,43 +231,90 @@ def _bill(method: Method) -> list[str]:
     return [*parts, *refused]
 
 
+def _explain_bill(method: Method) -> list[str]:
+    """Say what the table of bytes does not: what travels beside rows, and what becomes of what comes down."""
+    said, world = [], load_world(BILLED[0])
+    algorithm = make_algorithm(method, world)
+    if beside := find_beside(algorithm):
+        lines = [f"- {entry.way}, {_say_span(entry, algorithm.rounds)}: {entry.what}" for entry in beside]
+        said += ["Beside rows, which a run's ledger books as `extra`:", "\n".join(lines)]
+    if not method.installs and method.local_objective is not Algorithm.local_objective:
+        said.append("What comes down is an anchor of the local objective; it replaces nothing.")
+    elif not method.installs:
+        said.append("What comes down replaces nothing by itself: the client decides before it trains.")
+    if method.kept_home is not Algorithm.kept_home:
+        said.append(f"What stays home of a row is not billed: {_say_home(algorithm, world)}.")
+    note = load_equations()["methods"][method.name].get("bill_note")
+    return [*said, *([note] if note else [])]
+
+
+def _say_home(algorithm: Algorithm, world: World) -> str:
+    """Return how much of each kind of row stays home."""
+    sizes = []
+    for kind in algorithm.shared(0):
+        row = world.rows[0][kind]
+        home = row.count() - row.count(algorithm.kept_home(kind, row.tensors))
+        sizes.append(f"{_megabytes(4 * home) if home else 'nothing'} of each {kind}")
+    return ", ".join(sizes)
+
+
+def _say_span(entry: Beside, rounds: int) -> str:
+    """Return in which rounds something travels."""
+    if entry.first == entry.last:
+        return f"in round {entry.first}"
+    if entry.first == 1:
+        return "in every round" if entry.last == rounds else f"until round {entry.last}"
+    return f"from round {entry.first} on" if entry.last == rounds else f"in rounds {entry.first} to {entry.last}"
+
+
 def _sum_up(scenario: str, bills: Sequence[Bill]) -> list[list[str]]:
-    """Return a line for each kind of round, of all clients together."""
-    every = sum(bill.rounds for bill in bills)
+    """Return a line for each kind of round, of all clients together, in the order in which they come first."""
+    every = sum(len(bill.rounds) for bill in bills)
     return [
-        [
-            f"`{scenario}`",
-            "all" if bill.rounds == every else f"{bill.rounds} of {every}",
-            _kinds(bill.up),
-            _total(bill, "up"),
-            _total(bill, "down"),
-        ]
-        for bill in bills
+        [f"`{scenario}`", _say_rounds(bill.rounds, every), _kinds(bill), _total(bill, "up"), _total(bill, "down")]
+        for bill in sorted(bills, key=lambda bill: bill.rounds)
     ]
+
+
+def _say_rounds(indices: Sequence[int], every: int) -> str:
+    """Return which rounds of a run these are: all, the first few, or how many."""
+    first, last = indices[0] + 1, indices[-1] + 1
+    if len(indices) == every:
+        return "all"
+    if last - first + 1 > len(indices):
+        return f"{len(indices)} of {every}"
+    return f"{first}" if first == last else f"{first} to {last}"
 
 
 def _bill_rows(scenario: str, bill: Bill) -> list[list[str]]:
     """Return a line for each kind of client, and one for all of them."""
     world = load_world(scenario)
-    groups: dict[tuple, list] = {}
+    groups: dict[str, list[Party]] = {}
     for party in world.parties:
-        groups.setdefault((tuple(world.rows[party.index].items()), len(party.tasks)), []).append(party)
+        entry = bill.ledger.clients.get(party.id, {"up": {}, "down": {}})
+        groups.setdefault(repr((entry, bill.rows[party.index], len(party.tasks))), []).append(party)
     lines = []
-    for (_, tasks), members in groups.items():
+    for members in groups.values():
         one = members[0]
         entry = bill.ledger.clients.get(one.id, {"up": {}, "down": {}})
-        rows = world.rows[one.index]
-        count = len(rows["decoder"])
-        each = entry["up"].get("decoder", 0) / count
-        decoders = "home" if not each else _megabytes(each) if count == 1 else f"{count} × {_megabytes(each)}"
-        encoder = entry["up"].get("encoder")
-        who = f"{say_count(len(members), 'client')} with {say_count(tasks, 'task')}"
-        heads = "in the decoders' row" if each and world.config.heads_travel else "home"
+        who = f"{say_count(len(members), 'client')} with {say_count(len(one.tasks), 'task')}"
+        parts = [_several(entry["up"].get(kind, 0), bill.rows[one.index].get(kind, 0)) for kind in TRAVELLING_KINDS]
+        heads = "in the decoders' row" if entry["up"].get("decoder") and world.config.heads_travel else "home"
+        beside = " and ".join(
+            f"{_megabytes(entry[way][EXTRA])} {way}" for way in ("up", "down") if entry[way].get(EXTRA)
+        )
         sums = [_megabytes(sum(entry[direction].values())) for direction in ("up", "down")]
         ends = ", each" if len(members) > 1 else ""
-        lines.append([who + ends, _megabytes(encoder) if encoder else "home", decoders, heads, *sums])
-    lines.append([f"**all {len(world.parties)}**", "", "", "", _total(bill, "up"), _total(bill, "down")])
+        lines.append([who + ends, *parts, heads, beside, *sums])
+    lines.append([f"**all {len(world.parties)}**", "", "", "", "", _total(bill, "up"), _total(bill, "down")])
     return [[f"`{scenario}`", *line] for line in lines]
+
+
+def _several(size: int, count: int) -> str:
+    """Return the bytes of rows: each one's, and how many there are."""
+    if not size:
+        return "home"
+    return _megabytes(size) if count == 1 else f"{count} × {_megabytes(size / count)}"
 
 
 def _total(bill: Bill, direction: str) -> str:
@@ -261,11 +322,14 @@ def _total(bill: Bill, direction: str) -> str:
 
 
 def _megabytes(count: float) -> str:
+    if 0 < count < 1e5:
+        return f"{count / 1e3:.1f} kB" if count >= 1e3 else f"{count:.0f} B"
     return f"{count / 1e6:.1f} MB" if count else "0"
 
 
-def _kinds(kinds: Iterable[str]) -> str:
-    return ", ".join(f"{kind}s" for kind in kinds) or "nothing"
+def _kinds(bill: Bill) -> str:
+    more = any(EXTRA in entry[way] for entry in bill.ledger.clients.values() for way in ("up", "down"))
+    return ", ".join([*(f"{kind}s" for kind in bill.up), *(["more"] * more)]) or "nothing"
 
 
 def _network(world: World) -> str:

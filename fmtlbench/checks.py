@@ -19,13 +19,27 @@ from .networks import network_of
 from .scenarios import check_images
 from .schema import locate
 from .tasks import TASKS
+from .weightings import WEIGHTINGS
 
 
 def why_unfit(config: RunConfig, method: type[Algorithm], options: Any) -> str | None:
     """Return why the method does not fit the clients' local epochs or their models; None if it does."""
     specs = config.scenario.parties()
-    instance = Hooks(method, options, [Party(s.index, s.id, s.dataset, s.tasks, samples=1) for s in specs])
-    return _why_no_schedule(config, instance) or _why_no_whole_models(config, instance)
+    parties = [Party(s.index, s.id, s.dataset, s.tasks, samples=1) for s in specs]
+    instance = Hooks(method, options, parties, config.federation.rounds)
+    reasons = (_why_no_schedule, _why_no_whole_models, _why_no_added_gradients)
+    return next(filter(None, (reason(config, instance) for reason in reasons)), None)
+
+
+def _why_no_added_gradients(config: RunConfig, instance: Hooks) -> str | None:
+    """Return why a method that changes or averages gradients does not fit steps that add them up; None if it does."""
+    uses_gradients = instance.averages_gradients or instance.has("before_update")
+    if not network_of(config.model).adds_up_gradients or not uses_gradients:
+        return None
+    return (
+        "it uses the gradient of each step, and here a step has those of the tasks before it too; "
+        "--set model.options.task_steps=sequential"
+    )
 
 
 def _why_no_schedule(config: RunConfig, instance: Hooks) -> str | None:
@@ -111,6 +125,10 @@ def check_together(config: RunConfig, origins: Mapping[str, str]) -> None:
     ):
         for task in sorted(set(mapping or {}) - set(TASKS)):
             raise complain(f"{key}.{task}", f"no task {task!r}; {nearest(task, TASKS)}")
+    taking_part, unseen = ([spec.id for spec in of()] for of in (config.scenario.parties, config.scenario.unseen))
+    for client in sorted(set(config.data.label_noise or {}) - set(taking_part)):
+        why = f"{client!r} is unseen and trains in no round" if client in unseen else f"no client {client!r}"
+        raise complain(f"data.label_noise.{client}", f"{why}; {nearest(client, taking_part)}")
     for key in ("edge_weight", "scales", "rotate_degrees"):
         for domain in sorted(set(getattr(config.train, key) or {}) - set(known)):
             raise complain(f"train.{key}.{domain}", f"no dataset {domain!r}; {nearest(domain, known)}")
@@ -124,5 +142,11 @@ def check_together(config: RunConfig, origins: Mapping[str, str]) -> None:
         fitting = [metric for metric in METRICS if fits_task(METRICS[metric], TASKS[task])]
         if name not in fitting:
             raise complain(f"evaluation.metrics.{task}", f"no metric {name!r} of {task}; {nearest(name, fitting)}")
+    if config.train.compile and WEIGHTINGS[config.train.weighting].needs_gradients:
+        name = config.train.weighting
+        raise complain(
+            "train.weighting",
+            f"{name} differentiates the losses one by one, which compiled steps cannot; --set train.compile=false",
+        )
     if config.train.amsgrad and config.train.optimizer == "sgd":
         raise complain("train.amsgrad", "is for adam and adamw, not for sgd")

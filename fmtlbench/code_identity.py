@@ -31,7 +31,10 @@ CHOSEN = {
     "datasets": "datasets",
     "network": "architectures",
     "partitions": "partitions",
+    "weighting": "weightings",
 }
+OF_METHOD = ("method", "weighting")  # what runs of one table may differ in
+ADDED = ("weighting",)  # parts that older records lack: there was nothing to choose then
 # The rooms that decide numbers; of those above, the files that are shared (`_name.py`) are of the part `engine`.
 DECIDING = (
     *CHOSEN.values(),
@@ -113,6 +116,7 @@ class CodeIdentity:
     datasets: str
     network: str
     partitions: str
+    weighting: str
     files: Mapping[str, Mapping[str, str]] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
@@ -131,14 +135,18 @@ class CodeIdentity:
         """One sha256 for all of it."""
         return _digest_of(self.parts)
 
+    def find_changes(self, parts: Mapping[str, str]) -> list[str]:
+        """Return the parts in which this code differs from another; a part that was added since is none by itself."""
+        known = {**{part: getattr(self, part) for part in ADDED}, **parts}
+        return [part for part in PARTS if known.get(part) != getattr(self, part)]
+
     def explain_change(self, parts: Mapping[str, str], files: Mapping[str, Mapping[str, str]]) -> str:
         """Say in which parts this code differs from another, and in which files of them, as far as these are known."""
         told = []
-        for part in PARTS:
-            if parts.get(part) != getattr(self, part):
-                then, now = files.get(part), self.files.get(part, {})
-                names = [] if then is None else _differing(then, now)
-                told.append(f"{part}: {_list_names(names)} changed" if names else f"{part} changed")
+        for part in self.find_changes(parts):
+            then, now = files.get(part), self.files.get(part, {})
+            names = [] if then is None else _differing(then, now)
+            told.append(f"{part}: {_list_names(names)} changed" if names else f"{part} changed")
         return "; ".join(told)
 
     def explain_network_change(self, files: Mapping[str, Mapping[str, str]]) -> str:

@@ -15,7 +15,7 @@ from .errors import FmtlbenchError
 from .names import check_name
 from .scenarios import Scenario, check_client_names
 from .schema import build, limits, locate, plain
-from .setting import MOVED, Setting, digest, identity
+from .setting import EQUAL, MOVED, Setting, digest, identity
 from .user_code import UserCode
 from .yamlfile import dump_yaml
 
@@ -55,6 +55,19 @@ class FederationConfig:
     statistics: Literal["home", "travel"] = "home"
     # Where the models of clients wait that are not at work: in the memory of the device, of the machine, or in files.
     park: Literal["none", "cpu", "disk"] = limits("none", doc="of clients not at work; moves no number")
+    # Faults, drawn by seed, client and round; the rows of metrics.jsonl say whom they met.
+    dropout: float = limits(0.0, low=0, below=1, doc="chance that a client of a round delivers nothing in it")
+    stragglers: float = limits(0.0, low=0, high=1, doc="chance that a client has time for a part of its batches only")
+    straggler_work: Literal["partial", "dropped"] = limits(
+        "partial", doc="what a straggler did of its round: it counts, or the round goes on without the client"
+    )
+    # What clients send as updates, in fewer bytes. topk: the largest entries of each tensor. quantize: all, rounded.
+    compression: Literal["none", "topk", "quantize"] = limits("none", doc="of uploads, whatever the method")
+    compression_share: float = limits(0.1, above=0, high=1, doc="of the entries that topk sends")
+    compression_bits: int | None = limits(
+        None, low=1, high=32, doc="of each value that is sent; null = 32 for topk, 8 for quantize"
+    )
+    error_feedback: bool = limits(True, doc="what compression left out is added to the client's next update")
 
 
 @dataclass(frozen=True)
@@ -69,6 +82,8 @@ class DataConfig:
     # Held out of what is left of each client's training images and scored instead of every test split, which then stays
     # unseen: for choosing options (bench --tune).
     validation: float = limits(0.0, low=0, high=0.5, doc="share of training images, scored in place of the test images")
+    # Client → share of its training images that carry the labels of another one. Test images stay as they are.
+    label_noise: dict[str, float] | None = limits(None, low=0, high=1, doc="by client: images with wrong labels")
     workers: int = limits(0, low=0, high=256, doc="loading processes for real images; moves no number")
     # How real images are brought to their size, in evaluation too. none: padded and cropped at their own resolution.
     # fixed: stretched, as in the MaT-FL code.
@@ -139,6 +154,8 @@ class TrainConfig:
         None, low=0, high=180, doc="by dataset: turned by at most so much, to either side"
     )
     loss_weights: dict[str, float] | None = limits(None, low=0, doc="overrides FedHCA²'s weights, by task")
+    weighting: str = limits("equal", doc="of a client's losses: `fmtlbench list weightings`, or a .py file with one")
+    weighting_options: dict[str, Any] = dataclasses.field(default_factory=dict)  # the weighting's own
     amp: Literal["none", "bf16", "fp16"] = "none"
     compile: bool = limits(False, doc="training steps through torch.compile; other bits, and a minute or more at first")
     betas: tuple[float, float] = limits((0.9, 0.999), low=0, below=1)
@@ -262,6 +279,12 @@ class RunConfig:
         """Return the config with `federation.exchange` filled in: as given, else as in the scenario's paper."""
         exchange = self.federation.exchange or self.scenario.exchange
         return dataclasses.replace(self, federation=dataclasses.replace(self.federation, exchange=exchange))
+
+    @property
+    def method(self) -> str:
+        """The method as `--algo` takes it, with a weighting of losses if it has one: `fedavg+uw`."""
+        weighting = self.train.weighting
+        return self.algorithm.name if weighting == EQUAL else f"{self.algorithm.name}+{weighting}"
 
     @property
     def reads_files(self) -> bool:

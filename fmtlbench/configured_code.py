@@ -1,4 +1,4 @@
-"""The code that a config uses: what brings its method, network, metrics, tasks, datasets and partition."""
+"""The code that a config uses: what brings its method, weighting, network, metrics, tasks, datasets and partition."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from .partitions import PARTITIONS
 from .registry import USER_MODULE, Registry
 from .tasks import TASKS
 from .user_code import UserCode
+from .weightings import WEIGHTINGS
 
 if TYPE_CHECKING:
     from .config import RunConfig
@@ -45,6 +46,7 @@ def code_of(config: RunConfig, sources: Sources = SOURCES) -> CodeIdentity:
             "tasks": _named(config, TASKS, tasks),
             "metrics": _named(config, METRICS, metrics),
             "partitions": _named(config, PARTITIONS, {config.scenario.partition.kind}),
+            "weighting": _named(config, WEIGHTINGS, {config.train.weighting}),
         }
     )
 

@@ -5,7 +5,8 @@ No torch import: methods work on these values with tensor methods alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,6 +22,7 @@ class Owner(NamedTuple):
 
     client: int
     task: str | None = None
+    track: str = "main"  # of the client's models, where more than one travels
 
 
 class TensorSlice(NamedTuple):
@@ -31,6 +33,7 @@ class TensorSlice(NamedTuple):
     start: int
     stop: int
     statistic: bool = False
+    norm: str = ""  # of a normalisation layer: "batch", or "other" (layer, group and instance norms)
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,11 @@ class Rows:
         return self.after - self.before
 
     @property
+    def parameters(self) -> int:
+        """Return how many of a row's first columns are parameters; running statistics, if they travel, follow."""
+        return next((t.start for t in self.tensors if t.statistic), self.after.shape[1])
+
+    @property
     def layers(self) -> tuple[str, ...]:
         """Return the names of the layers, in the order of the row."""
         return tuple(dict.fromkeys(t.layer for t in self.tensors))
@@ -78,3 +86,5 @@ class Round:
     parties: tuple[Party, ...]
     encoder: Rows | None = None
     decoder: Rows | None = None
+    steps: Mapping[int, int] = field(default_factory=dict)  # client → optimiser steps it took in the round
+    measured: Mapping[int, Mapping[str, Tensor]] = field(default_factory=dict)  # client → what `measure` told

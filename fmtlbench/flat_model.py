@@ -63,8 +63,10 @@ class FlatModel:
                 start, tensors, buffers = position, [], []
             prefix = f"{kind}.{task}." if joins and task else ""  # a decoder for all tasks has its names as they are
             kind, task = ("decoder", None) if joins else (kind, task)
+            norms = {name: form for name, inner in module.named_modules() if (form := _norm_of(inner))}
             for name, parameter in module.named_parameters():
-                tensors.append(_slice(kind, prefix, name, position - start, parameter))
+                norm = norms.get(name.rpartition(".")[0], "")
+                tensors.append(_slice(kind, prefix, name, position - start, parameter)._replace(norm=norm))
                 position += parameter.numel()
                 self.parameters.append(parameter)
                 self._kind_of.append(kind)
@@ -102,6 +104,12 @@ class FlatModel:
             offset += parameter.numel()
         return self.gradient
 
+    def allow_gradients(self) -> None:
+        """Let every part be differentiated, whatever trained last; `watch_gradients` says anew what trains."""
+        for parameter in self.parameters:
+            parameter.requires_grad_(True)
+            parameter.grad = None
+
     def owners(self, kind: str, client: int) -> list[Owner]:
         """Return who owns the rows of `kind`, if the model is this client's."""
         return [Owner(client, segment.task) for segment in self._of(kind)]
@@ -110,30 +118,41 @@ class FlatModel:
         """Return the live views of the parameters of every part of `kind`, one per owner."""
         return [self.vector[segment.start : segment.stop] for segment in self._of(kind)]
 
+    def places(self, kind: str) -> list[slice]:
+        """Return where every part of `kind` lies in the vector, one per owner."""
+        return [slice(segment.start, segment.stop) for segment in self._of(kind)]
+
     def layout(self, kind: str) -> tuple[TensorSlice, ...]:
         """Return where the tensors lie in a row of `kind` as it travels: parameters, then statistics if sent."""
         segment = self._of(kind)[0]
         return (*segment.tensors, *(t for t, _ in segment.statistics))
 
-    def read(self, kind: str) -> list[Tensor]:
-        """Return copies of every part of `kind` as it travels, one per owner."""
+    def layouts(self, kind: str) -> list[tuple[TensorSlice, ...]]:
+        """Return where the parameters lie in every part of `kind`, one per owner: heads may differ."""
+        return [segment.tensors for segment in self._of(kind)]
+
+    def read(self, kind: str, tasks: Sequence[str | None] | None = None) -> list[Tensor]:
+        """Return copies of every part of `kind` as it travels, one per owner; of those of `tasks`, in that order."""
         copies = []
-        for segment, row in zip(self._of(kind), self.rows(kind)):
+        for segment in self._of(kind, tasks):
+            row = self.vector[segment.start : segment.stop]
             buffers = [buffer.flatten() for _, buffer in segment.statistics]
             copies.append(torch.cat([row, *buffers]) if buffers else row.clone())
         return copies
 
-    def write(self, kind: str, rows: list[Tensor]) -> None:
-        """Replace every part of `kind` by a row that travelled. No variance becomes negative, whatever came."""
-        for segment, mine, new in zip(self._of(kind), self.rows(kind), rows, strict=True):
+    def write(self, kind: str, rows: list[Tensor], tasks: Sequence[str | None] | None = None) -> None:
+        """Replace parts of `kind`, as `read` has them, by rows that travelled. No variance becomes negative."""
+        for segment, new in zip(self._of(kind, tasks), rows, strict=True):
+            mine = self.vector[segment.start : segment.stop]
             mine.copy_(new[: len(mine)])
             for t, buffer in segment.statistics:
                 buffer.copy_(new[t.start : t.stop].view_as(buffer))
                 if t.name.endswith(VARIANCE):
                     buffer.clamp_(min=0)
 
-    def _of(self, kind: str) -> list[Segment]:
-        return [segment for segment in self.segments if segment.kind == kind]
+    def _of(self, kind: str, tasks: Sequence[str | None] | None = None) -> list[Segment]:
+        found = {segment.task: segment for segment in self.segments if segment.kind == kind}
+        return list(found.values()) if tasks is None else [found[task] for task in tasks]
 
     def parameters_of(self, kinds: tuple[str, ...]) -> list[nn.Parameter]:
         """Return the parameters of the parts of `kinds`."""
@@ -145,6 +164,13 @@ class FlatModel:
         for segment in self.segments:
             totals[segment.kind] = totals.get(segment.kind, 0) + segment.stop - segment.start
         return totals
+
+
+def _norm_of(module: nn.Module) -> str:
+    """Return which kind of normalisation a layer does, as `TensorSlice.norm` has it; empty if none."""
+    if isinstance(module, nn.modules.batchnorm._BatchNorm):
+        return "batch"
+    return "other" if isinstance(module, (nn.LayerNorm, nn.GroupNorm, nn.modules.instancenorm._InstanceNorm)) else ""
 
 
 def _slice(kind: str, prefix: str, name: str, start: int, tensor: Tensor) -> TensorSlice:

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from .algorithms import Algorithm, Evaluation
 from .errors import FmtlbenchError, UsageError, describe_error, one_line, short_repr
-from .exchange import PART_KINDS, TRAVELLING_KINDS, Party, Round
+from .exchange import PART_KINDS, TRAVELLING_KINDS, Party, Round, TensorSlice
 from .schema import build, plain
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-    from .algorithms import EpochKinds, Kinds, Local
+    from .algorithms import EpochKinds, Kinds, Local, RowName, Workbench
 
 
 class MethodError(FmtlbenchError):
@@ -78,7 +78,7 @@ def call_hook(owner: str, hook: str, call: Callable[..., Any], *given: Any) -> A
 class Hooks:
     """One method at work. What is no hook (`title`, `tracks`, `params`) is passed on."""
 
-    def __init__(self, method: type[Algorithm], options: Any, parties: Sequence[Party]) -> None:
+    def __init__(self, method: type[Algorithm], options: Any, parties: Sequence[Party], rounds: int = 0) -> None:
         self._name: str = method.name
         self._round: int | None = None
         try:
@@ -87,7 +87,10 @@ class Hooks:
             raise
         except (Exception, SystemExit) as error:
             raise self._wrong("__init__", f"failed: {describe_error(error)}") from error
-        tracks = self._method.tracks
+        self._method.rounds = rounds
+        tracks, trained = self._method.tracks, self._method.trained_tracks
+        if trained is not None and (not _is_list(trained, str) or not trained or set(trained) - set(tracks)):
+            raise self._wrong("trained_tracks", f"is {short_repr(trained)}, expected some of {short_repr(tracks)}")
         if not _is_list(tracks, str) or "main" not in tracks or len(set(tracks)) < len(tracks):
             raise self._wrong("tracks", f'is {short_repr(tracks)}, expected different names with "main" among them')
         if not _is_list(self._method.common, str) or set(self._method.common) - set(TRAVELLING_KINDS):
@@ -182,12 +185,91 @@ class Hooks:
         """Hand back what `state_dict` returned."""
         self._ask("load_state_dict", state)
 
+    def parcel(self, client: int) -> dict[str, Tensor]:
+        """Ask what a client is sent beside rows."""
+        return self._check_tensors("parcel", self._ask("parcel", client))
+
+    def rows_sent(self, index: int, party: Party, kind: str) -> tuple[RowName, ...] | None:
+        """Ask which of a client's rows are exchanged; None: all of its main track."""
+        names = self._ask("rows_sent", index, party, kind)
+        if names is None:
+            return None
+        tasks = (None,) if kind == "encoder" or party.merged else party.tasks
+        known = {(track, task) for track in self._method.tracks for task in tasks}
+        if not _is_list(names, tuple) or set(names) - known or len(set(names)) < len(names):
+            expected = f"different ones of {short_repr(sorted(known, key=str))}"
+            raise self._wrong("rows_sent", f"returned {short_repr(names)} for {kind!r}, expected {expected}", party.id)
+        return tuple(names)
+
+    def kept_home(self, kind: str, tensors: Sequence[TensorSlice]) -> list[TensorSlice]:
+        """Ask which tensors of a travelling row stay with the clients."""
+        home = self._ask("kept_home", kind, tensors)
+        if not _is_list(home, TensorSlice) or set(home) - set(tensors):
+            raise self._wrong("kept_home", f"returned {short_repr(home)}, expected some of the tensors it was given")
+        return list(home)
+
     # -- the clients' hooks --------------------------------------------------------------------------------------------
+
+    def has(self, hook: str) -> bool:
+        """Say whether the method fills in a hook; one that it does not is not worth a call in every step."""
+        return getattr(type(self._method), hook) is not getattr(Algorithm, hook)
+
+    @property
+    def changes_scored(self) -> bool:
+        """Say whether the network that is scored is not simply one of the tracks."""
+        return self.has("before_scoring") or self.has("tasks_by_track")
 
     @property
     def has_objective(self) -> bool:
         """Say whether the method has a local objective of its own."""
-        return type(self._method).local_objective is not Algorithm.local_objective
+        return self.has("local_objective")
+
+    def tasks_by_track(self, local: Local) -> dict[str, tuple[str, ...]] | None:
+        """Ask which tasks each track has; None: all tracks have all."""
+        found = self._ask("tasks_by_track", local, client=local.party.id)
+        if found is None:
+            return None
+        tasks = [task for named in found.values() for task in named] if isinstance(found, Mapping) else []
+        if not tasks or set(found) - set(self._method.tracks) or sorted(tasks) != sorted(local.party.tasks):
+            expected = f"tracks of {short_repr(self._method.tracks)} with each of {short_repr(local.party.tasks)} once"
+            raise self._wrong("tasks_by_track", f"returned {short_repr(found)}, expected {expected}", local.party.id)
+        return {track: tuple(named) for track, named in found.items() if named}
+
+    def held_out(self) -> float:
+        """Ask for the share of training images that is kept out of training."""
+        return self._number("held_out", float, 0.0, 0.9)
+
+    def steps_per_batch(self) -> int:
+        """Ask how many optimiser steps a batch gets."""
+        return self._number("steps_per_batch", int, 1, 1000)
+
+    def adopt(self, local: Workbench) -> None:
+        """Have the client's models prepared for the round."""
+        self._ask("adopt", local, client=local.party.id)
+        self._check_memory("adopt", local)
+
+    def measure(self, local: Workbench) -> dict[str, Tensor]:
+        """Ask what the client tells beside its rows."""
+        client = local.party.id
+        measured = self._check_tensors("measure", self._ask("measure", local, client=client), client)
+        self._check_memory("measure", local)
+        return measured
+
+    def before_step(self, local: Local) -> None:
+        """Have a training step prepared."""
+        self._ask("before_step", local, client=local.party.id)
+
+    def before_update(self, local: Local) -> None:
+        """Have gradient or parameters changed before the optimiser's step."""
+        self._ask("before_update", local, client=local.party.id)
+
+    def after_step(self, local: Local) -> None:
+        """Have done what follows a step."""
+        self._ask("after_step", local, client=local.party.id)
+
+    def before_scoring(self, local: Local) -> None:
+        """Have the scored parameters changed."""
+        self._ask("before_scoring", local, client=local.party.id)
 
     def local_objective(self, local: Local, losses: Tensor | None = None) -> Tensor | None:
         """Ask for the term that is added to `losses`; where these are finite, it must be."""
@@ -225,6 +307,31 @@ class Hooks:
                 "evaluation_model", f"chose finetune={short_repr(chosen.finetune)}, expected kinds by epoch"
             )
         return chosen
+
+    def _number(self, hook: str, form: type, low: float, high: float) -> Any:
+        value = self._ask(hook)
+        fits = isinstance(value, (int, float) if form is float else int) and not isinstance(value, bool)
+        if not fits or not low <= value <= high:
+            words = "a whole number" if form is int else "a number"
+            raise self._wrong(hook, f"returned {short_repr(value)}, expected {words} from {low:g} to {high:g}")
+        return value
+
+    def _check_tensors(self, hook: str, found: Any, client: str | None = None) -> dict[str, Tensor]:
+        import torch
+
+        if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
+            raise self._wrong(hook, f"returned {kind_of(found)}, expected a dict of tensors by name", client)
+        for name, value in found.items():
+            if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
+                raise self._wrong(hook, f"returned {kind_of(value)} for {name!r}, expected a tensor", client)
+            if value.is_floating_point() and not value.isfinite().all():
+                raise self._wrong(hook, f"returned NaN or infinity for {name!r}", client)
+        return found
+
+    def _check_memory(self, hook: str, local: Local) -> None:
+        if problem := _unsaveable(local.memory):
+            expected = "expected tensors and JSON values, keys of text"
+            raise self._wrong(hook, f"left {problem} in the client's memory; {expected}", local.party.id)
 
     # -- asking --------------------------------------------------------------------------------------------------------
 

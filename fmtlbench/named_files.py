@@ -6,7 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 # Dotted name of a value, or of a mapping of such values → how a file's name ends there.
-NAMES_FILES = {"model.architecture": ".py", "model.weights": "", "evaluation.metrics": ".py", "data.files": ""}
+NAMES_FILES = {
+    "model.architecture": ".py",
+    "model.weights": "",
+    "train.weighting": ".py",
+    "evaluation.metrics": ".py",
+    "data.files": "",
+}
 
 
 def rewrite_files(value: Any, rewrite: Callable[[str], str], path: str = "") -> Any:

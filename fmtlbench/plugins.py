@@ -1,4 +1,4 @@
-"""Files of a user that bring a metric, a partition or a task: read when a config is made, and wherever it is used.
+"""Files of a user that bring a metric, a partition, a task or a weighting: read when a config is made, and when used.
 
 Where a config may name one of these, it may give the path of a .py file with one registration instead. The config then
 holds the registered name, what is in the file counts for its hash, and every process that works by the config reads the
@@ -7,20 +7,22 @@ file before it looks the name up.
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import FmtlbenchError, nearest
+from .errors import FmtlbenchError, UsageError, nearest, unknown
 from .metrics import METRICS, Metric
 from .partitions import PARTITIONS, PartitionRule
 from .registry import Registry
 from .tasks import TASKS, TaskSpec
 from .user_code import UserCode, read_user_code
+from .weightings import WEIGHTINGS, Weighting
 
 if TYPE_CHECKING:
     from .config import RunConfig
 
-OPEN: dict[str, Registry[Any]] = {registry.kind: registry for registry in (METRICS, PARTITIONS, TASKS)}
+OPEN: dict[str, Registry[Any]] = {registry.kind: registry for registry in (METRICS, PARTITIONS, TASKS, WEIGHTINGS)}
 
 
 def _find_metric_problem(metric: Any) -> str | None:
@@ -45,7 +47,23 @@ def _find_task_problem(task: Any) -> str | None:
     return None
 
 
-PROBLEMS = {"metric": _find_metric_problem, "partition": _find_partition_problem, "task": _find_task_problem}
+def _find_weighting_problem(weighting: Any) -> str | None:
+    if not (isinstance(weighting, type) and issubclass(weighting, Weighting)):
+        return "is not a subclass of fmtlbench.weightings.Weighting"
+    for text in ("title", "paper"):
+        if not isinstance(vars(weighting).get(text), str):
+            return f'has no {text} of its own; add {text} = "…" to the class'
+    if not dataclasses.is_dataclass(weighting.Params):
+        return "has a Params that is not a dataclass; add @dataclass(frozen=True)"
+    return None
+
+
+PROBLEMS = {
+    "metric": _find_metric_problem,
+    "partition": _find_partition_problem,
+    "task": _find_task_problem,
+    "weighting": _find_weighting_problem,
+}
 
 _loaded: dict[str, UserCode] = {}  # entry of a config → what it stands for in this process now
 
@@ -59,6 +77,21 @@ def take_file(kind: str, path: str, where: str, tree: dict[str, Any]) -> str:
     tree.setdefault("plugins", {})[entry] = code.content
     tree.setdefault("plugin_files", {})[entry] = str(file)
     return name
+
+
+def find_name(kind: str, given: str, where: str, tree: dict[str, Any]) -> str:
+    """Return the registered name that a config means by a name, or by the path of a file, which is read and noted.
+
+    Raises:
+        UsageError: There is no such name, with the nearest ones, or what has it is not as it should be.
+    """
+    if given.endswith(".py"):
+        return take_file(kind, given, where, tree)
+    if given not in OPEN[kind]:
+        raise unknown(kind, given, OPEN[kind], where)
+    if problem := PROBLEMS[kind](OPEN[kind][given]):
+        raise UsageError(f"{where}: {kind} {given!r} {problem}")
+    return given
 
 
 def load_plugins(config: RunConfig) -> None:

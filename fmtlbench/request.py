@@ -19,6 +19,7 @@ from .ray_cluster import SECTION, RayOptions, ray_options
 from .runs.folder import read_config
 from .runs.made_by import REUSES, SAME_CODE
 from .schema import plain
+from .setting import WEIGHTING
 
 if TYPE_CHECKING:
     from .config import RunConfig
@@ -35,7 +36,8 @@ class RunRequest:
     """A run as it is asked for: what decides its numbers, where it lies, and how it is done and measured.
 
     Args:
-        algo: A name of `fmtlbench list algorithms`, or the path of a .py file with one registered method.
+        algo: A name of `fmtlbench list algorithms`, or the path of a .py file with one registered method. A weighting
+            of losses may follow: `fedavg+uw` is `fedavg` with the override `train.weighting`.
         scenario: A name of `fmtlbench list scenarios`, or the path of a .yml file.
         preset: How big: a name of `fmtlbench list presets`, or the path of a .yml file.
         seed: Of everything random.
@@ -91,7 +93,23 @@ class RunRequest:
             raise unknown("reuse", str(self.reuse), REUSES, f"--reuse {self.reuse}")
         object.__setattr__(self, "log", _split_names(self.log))
         overrides = {key: str(value) if isinstance(value, Path) else value for key, value in self.overrides.items()}
-        object.__setattr__(self, "overrides", {key: plain(value) for key, value in overrides.items()})
+        overrides = {key: plain(value) for key, value in overrides.items()}
+        if "+" in self.algo:
+            algo, overrides = self._split_method(overrides)
+            object.__setattr__(self, "algo", algo)
+        object.__setattr__(self, "overrides", overrides)
+
+    def _split_method(self, overrides: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        """Return the method of `fedavg+uw`, and the overrides with its weighting; refuse two different ones."""
+        from .resolving import read_method
+
+        flag = f"--algo {self.algo}"
+        method, chosen = read_method(self.algo, flag)
+        train = overrides.get("train")
+        given = overrides.get(WEIGHTING, train.get("weighting") if isinstance(train, Mapping) else None)
+        if chosen and given not in (None, chosen[WEIGHTING]):
+            raise UsageError(f"{flag}: {WEIGHTING}={given} is set too; give one of them")
+        return method, {**overrides, **chosen}
 
     @classmethod
     def of(cls, algo: str | Path, scenario: str | Path, **asked: Any) -> RunRequest:
@@ -226,7 +244,17 @@ def split_keywords(asked: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, 
 def place_beside(word: str, base: Path) -> str:
     """Return the path of a .py or YAML file that a file in `base` names: it lies beside it; other words as they are."""
     name, bracket, options = word.partition("[")
-    return f"{base / name}{bracket}{options}" if name.endswith((".py", *YAML)) else word
+    names = [base / one if one.endswith((".py", *YAML)) else one for one in _split_plus(name)]
+    return f"{'+'.join(map(str, names))}{bracket}{options}"
+
+
+def _split_plus(name: str) -> list[str]:
+    """Split a method from its weighting, where a word has both."""
+    if "+" not in name or name.endswith(YAML):
+        return [name]
+    from .resolving import split_method
+
+    return [one for one in split_method(name) if one is not None]
 
 
 def place_files(overrides: Mapping[str, Any], base: Path) -> dict[str, Any]:

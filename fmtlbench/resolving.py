@@ -20,12 +20,24 @@ from .hooks import build_options, refusal_of
 from .meters import check_metric_options
 from .models.weights import resolved
 from .networks import OPTIONS, find_architecture
-from .plugins import load_plugins, take_file
+from .plugins import find_name, load_plugins, take_file
 from .presets import find_preset, identify_preset, name_preset, read_preset
 from .scenarios import Parameters, check_scenario, read_scenario, scenario_files, take_files
 from .schema import build, build_given, build_mapping, locate, plain
-from .setting import INCIDENTAL, MOVED, Setting, digest, identity, is_below
+from .setting import (
+    EQUAL,
+    INCIDENTAL,
+    MOVED,
+    WEIGHTING,
+    WEIGHTING_OPTIONS,
+    Setting,
+    digest,
+    identity,
+    is_below,
+    is_own,
+)
 from .user_code import UserCode, check_class, read_user_code
+from .weightings import WEIGHTINGS
 from .yamlfile import parse_scalar
 
 
@@ -41,6 +53,50 @@ def parse_overrides(assignments: Iterable[str], flag: str = "--set", example: st
         except UsageError as error:
             raise UsageError(f"{flag} {shorten(text)}: {short_repr(value)} is not a value: {error}") from None
     return values
+
+
+def split_method(word: str) -> tuple[str, str | None]:
+    """Return method and weighting of `fedavg+uw`, either of which may be the path of a file; None: no weighting.
+
+    A plus in the name of a method or of a folder is taken as such.
+    """
+    if word in ALGORITHMS:
+        return word, None
+    pieces = word.split("+")
+    for count in range(1, len(pieces)):
+        method, weighting = "+".join(pieces[:count]), "+".join(pieces[count:])
+        if method in ALGORITHMS or method.endswith(".py"):
+            return method, weighting
+    if len(pieces) == 1 or word.endswith(".py"):
+        return word, None
+    return pieces[0], "+".join(pieces[1:])
+
+
+def read_method(word: str, where: str, known: Iterable[str] = ()) -> tuple[str, dict[str, Any]]:
+    """Read `fedavg+uw`; return the method, and the override that chooses the weighting, if there is one.
+
+    Args:
+        word: Names or paths of files.
+        where: The flag or line that it stands in.
+        known: What else would have been valid in the place of a method.
+
+    Raises:
+        UsageError: There is no such method or weighting; the nearest names are told.
+    """
+    method, weighting = split_method(word)
+    first, valid = method.partition("+")[0], [*ALGORITHMS, *known]
+    if not method.endswith(".py") and method not in ALGORITHMS:
+        raise unknown("algorithm", method, valid, where)
+    if first != method and method.endswith(".py") and not Path(method).is_file():
+        raise UsageError(f"{where}: no such file: {method}, and no algorithm {first!r}; {nearest(first, valid)}")
+    if weighting is None:
+        return method, {}
+    if weighting.endswith(".py"):
+        if not Path(weighting).is_file():
+            raise UsageError(f"{where}: no such file: {weighting}")
+    elif weighting not in WEIGHTINGS:
+        raise unknown("weighting", weighting, WEIGHTINGS, where)
+    return method, {WEIGHTING: weighting}
 
 
 def resolve(
@@ -64,7 +120,7 @@ def resolve(
 
 def _usual_setting(scenario: str, preset: str, device: str, overrides: Mapping[str, Any]) -> Setting | None:
     """Return the setting that preset and scenario give by themselves; None where they need overrides to make one."""
-    if all(key.startswith("algo.") for key in overrides):
+    if all(_is_of_method(key) for key in overrides):
         return None
     parameters = {key: value for key, value in overrides.items() if key.startswith("scenario.")}
     try:
@@ -73,9 +129,14 @@ def _usual_setting(scenario: str, preset: str, device: str, overrides: Mapping[s
         return None
 
 
+def _is_of_method(key: str) -> bool:
+    """Return whether an override is of the method or its weighting, which are no part of a setting."""
+    return key.startswith("algo.") or is_own(key)
+
+
 def _departures(config: RunConfig, usual: Setting | None, overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of a setting that are not the preset's: where that has none by itself, all that were given."""
-    given = {key: plain(value) for key, value in overrides.items() if not key.startswith("algo.")}
+    given = {key: plain(value) for key, value in overrides.items() if not _is_of_method(key)}
     if usual is None:
         return given
     own = [f"{path}.{domain}" for path in BY_DOMAIN for domain in config.scenario.domains]
@@ -101,6 +162,7 @@ def check_preset(given: str) -> list[str]:
         if dataclasses.is_dataclass(hint) and section in values:
             build_given(hint, values.pop(section), origins, section)  # a file that others extend may leave values out
     build_given(RunConfig, values, origins)
+    _fill_in_weighting(tree, origins)
     for section, registry in OF_PRESETS.items():
         _preset_options(tree, section, None, section, origins)
         for name, options in (tree.get(section) or {}).items():
@@ -205,8 +267,8 @@ def _usual_setting_again(stored: RunConfig) -> Setting | None:
             return None
         tree, origins, network, _ = _start_from_preset(preset, {})
         tree["scenario"] = plain(stored.scenario)
-        brought = {name: sha256 for name, sha256 in stored.plugins.items() if not name.startswith("metric ")}
-        tree["plugins"] = brought  # by the scenario; metrics are the config's own choice
+        brought = {name: sha for name, sha in stored.plugins.items() if not name.startswith(("metric ", "weighting "))}
+        tree["plugins"] = brought  # by the scenario; the others are the config's own choice
         _complete(tree, origins, network)
         del tree["algo"]
         return _check({**tree, "seed": stored.seed, "device": stored.device}, origins).setting()
@@ -247,6 +309,7 @@ def _resolve_again(
         tree["model"]["options"] = {}  # those that are stored are another network's
     if any(is_below(key, ["model"]) for key in overrides):
         tree["model"]["weights_sha256"] = None  # found anew
+    _drop_other_options(tree, overrides)
     for key, value in overrides.items():
         flag = f"--set {key}={_show(value)}"
         if is_below(key, ["scenario"]):
@@ -290,6 +353,7 @@ def _combine(
         The tree, with the method's options as `algo`; where each value is from; the method, if there is one.
     """
     tree, origins, network, method = _start_from_preset(preset, overrides or {}, algo)
+    _drop_other_options(tree, overrides or {})
     name, scenario_tree, scenario_origins = read_scenario(scenario)
     tree["scenario"] = {"name": name, **scenario_tree}
     origins |= {f"scenario.{k}" if k else "scenario": v for k, v in scenario_origins.items()}
@@ -319,8 +383,9 @@ def _override(tree: dict[str, Any], origins: dict[str, str], key: str, value: An
 def _complete(
     tree: dict[str, Any], origins: Mapping[str, str], network: tuple[type[Architecture], UserCode] | None
 ) -> None:
-    """Fill in what follows from other values: files that are named, defaults by domain, the network's options."""
+    """Fill in what follows from other values: files that are named, defaults by domain, options of what is chosen."""
     _take_files(tree, origins)
+    _fill_in_weighting(tree, origins)
     _fill_defaults(tree)
     _check_places(tree, origins)
     if network is not None:
@@ -359,6 +424,29 @@ def _find_network(
             where = f"--set {given}={_show(value)}"
             name = value if given == key else value.get("architecture") if isinstance(value, Mapping) else None
     return find_architecture(name, where) if isinstance(name, str) else None
+
+
+def _drop_other_options(tree: Mapping[str, Any], overrides: Mapping[str, Any]) -> None:
+    """Take the options of a weighting out of a preset's or a stored config's tree if overrides choose another one."""
+    train = tree.get("train")
+    if isinstance(train, dict) and overrides.get(WEIGHTING, train.get("weighting")) != train.get("weighting"):
+        train.pop("weighting_options", None)
+
+
+def _fill_in_weighting(tree: dict[str, Any], origins: Mapping[str, str]) -> None:
+    """Read the file of a weighting, if a config names one, and write out all options of the weighting."""
+    train = tree.get("train")
+    given = train.get("weighting", EQUAL) if isinstance(train, dict) else None
+    if not isinstance(given, str):  # the schema refuses it
+        return
+    where = locate(WEIGHTING, origins)
+    name = find_name("weighting", given, where if where.startswith("--") else f"{where}: {WEIGHTING}", tree)
+    options = build_options(WEIGHTINGS[name], train.get("weighting_options", {}), origins, WEIGHTING_OPTIONS)
+    train |= {"weighting": name, "weighting_options": plain(options)}
+    for files in (tree.get("plugins"), tree.get("plugin_files")):
+        others = [entry for entry in files or {} if entry.startswith("weighting ") and entry != f"weighting {name}"]
+        for entry in others:  # of a stored config whose weighting an override has replaced
+            del files[entry]
 
 
 def _check_places(tree: Mapping[str, Any], origins: Mapping[str, str]) -> None:

@@ -11,11 +11,13 @@ from typing import Any
 from .config import RunConfig
 from .datasets import dataset_of_file
 from .errors import UsageError, unknown
-from .request import EXECUTORS, RunRequest, place_beside, place_files
+from .request import EXECUTORS, RunRequest, name_line, place_beside, place_files
+from .resolving import split_method
 from .runs.folder import read_config
 from .runs.kept import KEEP
 from .runs.made_by import REUSES
 from .schema import build, locate
+from .setting import WEIGHTING
 from .yamlfile import load_yaml
 
 STORED_MARK = "algorithm"  # a section that a stored config has; the words of the flags say `algo`
@@ -49,6 +51,10 @@ def ask_for_run(
         own.pop(ROUNDS, None)
     if ROUNDS in (overrides or {}):
         asked.pop("rounds", None)
+    if "+" in str(given.get("algo")):  # the weighting that it names takes the place of the file's
+        own.pop(WEIGHTING, None)
+    elif WEIGHTING in (overrides or {}) and "algo" in asked:
+        asked["algo"] = split_method(asked["algo"])[0]
     asked |= given
     for name, kind, plural in (("algo", "method", "algorithms"), ("scenario", "scenario", "scenarios")):
         if asked.get(name) is None:
@@ -56,7 +62,10 @@ def ask_for_run(
             raise UsageError(f"{where}which {kind}? --{name} NAME (fmtlbench list {plural}), or --config FILE")
     typed = {*(overrides or {}), *map(_flag, given)}
     lines = {key: line for key, line in asked.pop("lines", {}).items() if key not in typed}
-    return RunRequest(**asked, overrides={**own, **(overrides or {})}, lines=lines)
+    try:
+        return RunRequest(**asked, overrides={**own, **(overrides or {})}, lines=lines)
+    except UsageError as error:
+        raise name_line(error, lines) from None
 
 
 def dataset_files(paths: Iterable[str | Path]) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """A setting: what must agree for two runs to share a row of a table, as one value with one equality.
 
-Every value of a config has a role. Most values decide numbers: together they are the setting. The method and the seed
-are a run's own. The rest decides no number. Only this file lists which values must agree for two runs to be alike.
+Every value of a config has a role. Most values decide numbers: together they are the setting. The method, with the
+weighting of losses that it is combined with, and the seed are a run's own. The rest decides no number. Only this file
+lists which values must agree for two runs to be alike.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ NEUTRAL = (
     "preset_file.path",
     "preset_file.options",  # preset_file.sha256 stands for them
 )
-OWN = ("algorithm", "seed")
+WEIGHTING, WEIGHTING_OPTIONS = "train.weighting", "train.weighting_options"
+EQUAL = "equal"  # the weighting of losses that a method has by itself
+OWN = ("algorithm", WEIGHTING, WEIGHTING_OPTIONS, "seed")
+OWN_FILES = "plugins.weighting "  # begins the entries of users' files with weightings
 # These decide numbers, or what is written of them, but no paper states them.
 INCIDENTAL = ("device", "numerics", "train.threads", "evaluation.every", "evaluation.batch_size", "evaluation.updates")
 
@@ -51,6 +55,16 @@ LATER: dict[str, Any] = {
     "preset_file.sha256": None,
     "data.validation": 0.0,
     "evaluation.updates": "shared",
+    WEIGHTING: EQUAL,
+    WEIGHTING_OPTIONS: {},
+    "data.label_noise": None,
+    "federation.dropout": 0.0,
+    "federation.stragglers": 0.0,
+    "federation.straggler_work": "partial",
+    "federation.compression": "none",
+    "federation.compression_share": 0.1,
+    "federation.compression_bits": None,
+    "federation.error_feedback": True,
 }
 
 
@@ -75,6 +89,14 @@ AXES: dict[str, tuple[str, ...]] = {
     "pretrained": ("model.pretrained", "model.weights_sha256"),
     "exchange": ("federation.exchange",),
     "participation": ("federation.participation",),
+    "dropout": ("federation.dropout",),
+    "stragglers": ("federation.stragglers", "federation.straggler_work"),
+    "compression": (
+        "federation.compression",
+        "federation.compression_share",
+        "federation.compression_bits",
+        "federation.error_feedback",
+    ),
     "statistics": ("federation.statistics",),
     "rounds": ("federation.rounds",),
     "size": ("data.size",),
@@ -98,6 +120,11 @@ def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
 def is_below(path: str, parents: Iterable[str]) -> bool:
     """Return whether `path` is one of `parents` or lies below one."""
     return any(path == parent or path.startswith(f"{parent}.") for parent in parents)
+
+
+def is_own(path: str) -> bool:
+    """Return whether a value is the run's own, and no part of its setting."""
+    return is_below(path, OWN) or path.startswith(OWN_FILES)
 
 
 def identity(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,14 +156,14 @@ def scenario_family(scenario: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """Everything but the method and the seed that decides a run's numbers: dotted path → plain value."""
+    """Everything but what is a run's own that decides its numbers: dotted path → plain value."""
 
     values: Mapping[str, Any]
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Setting:
         """Return the setting of a config, given as nested plain values (a config.yaml, for example)."""
-        return cls({path: value for path, value in identity(config).items() if not is_below(path, OWN)})
+        return cls({path: value for path, value in identity(config).items() if not is_own(path)})
 
     @classmethod
     def of_summary(cls, summary: Mapping[str, Any]) -> Setting:

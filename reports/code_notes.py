@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..code_identity import PARTS
+from ..code_identity import ADDED, OF_METHOD, PARTS
 from ..runs.records import SummaryCode
 from .runs import RunRecord
 
-METHOD, ENGINE = "method", "engine"
-COMMON = tuple(part for part in PARTS if part != METHOD)  # what runs of different methods have in common
+ENGINE = "engine"
+COMMON = tuple(part for part in PARTS if part not in OF_METHOD)  # what runs of different methods have in common
 MOST_NAMED = 4  # rows of one version
 
 
@@ -50,17 +50,26 @@ def tell_code(made: Sequence[Made]) -> list[str]:
         parts = f"{' and '.join(differing)} {'differs' if len(differing) == 1 else 'differ'}"
         between = "; and ".join(_name(list(groups.values())))
         notes.append(f"made by {len(groups)} versions of the code: {parts} between {between}")
-    rows: dict[tuple[str, str], dict[str, list[Made]]] = {}
+    rows: dict[tuple[str, str], list[tuple[Made, dict[str, str]]]] = {}
     for one, parts_of in known:
-        rows.setdefault((one.setting, one.row), {}).setdefault(parts_of.get(METHOD, ""), []).append(one)
-    for (_, row), by_code in rows.items():
-        if len(by_code) > 1:
+        rows.setdefault((one.setting, one.row), []).append((one, parts_of))
+    for (_, row), there in rows.items():
+        if len(by_code := _group_by_method(there)) > 1:
             seeds = " and ".join(_list_seeds(members) for members in by_code.values())
             notes.append(f"{row}: made by {len(by_code)} versions of the method's code ({seeds})")
     for one, _ in known:
         if one.code is not None and one.code.get("earlier"):
             notes.append(f"{one.row}, seed {one.seed}: begun by other code than it was finished by")
     return [CodeNote(note) for note in notes]
+
+
+def _group_by_method(made: Sequence[tuple[Made, dict[str, str]]]) -> dict[tuple, list[Made]]:
+    """Group the runs of a row by the code of their method; what an older run lacks is as in the others."""
+    usual = {part: parts[part] for _, parts in made for part in ADDED if part in parts}
+    groups: dict[tuple, list[Made]] = {}
+    for one, parts in made:
+        groups.setdefault(tuple((usual | parts).get(part) for part in OF_METHOD), []).append(one)
+    return groups
 
 
 def _number_versions(part: str, known: Sequence[tuple[Made, dict[str, str]]]) -> list[int]:

@@ -21,7 +21,7 @@ from ..errors import UsageError
 from ..runs.absence import FAILED, Absence, absent_folder, read_absence
 from ..runs.find import locate_runs
 from ..runs.folder import DamagedRun, RunFolder, everybody
-from ..setting import flatten
+from ..setting import OWN_FILES, flatten
 from ..words import say_count
 from .labels import Labels, client_groups
 from .runs import Problem, RunRecord
@@ -154,7 +154,10 @@ def _collect(paths: Iterable[str | Path], reading: tuple[str, ...]) -> Collectio
         clients = run.summary["clients"]
         shape = (
             len(clients),
-            *[(c["id"], c["dataset"], *c["tasks"], str(c.get("relabel"))) for c in everybody(run.summary)],
+            *[
+                (c["id"], c["dataset"], *c["tasks"], str(c.get("relabel")), str(c.get("label_noise")))
+                for c in everybody(run.summary)
+            ],
         )
         if shape not in shapes:  # who is unseen is like nobody that took part
             shapes[shape] = client_groups(clients) | client_groups(unseen)
@@ -245,19 +248,21 @@ def _tell_apart(runs: list[RunRecord]) -> None:
     codes: dict[tuple, set[str]] = {}
     for run in runs:
         s = run.summary
-        methods.setdefault(run.label, set()).add(s["algorithm"])
-        place = (s["algorithm"], run.label, run.setting, run.data_key, s["seed"])
+        methods.setdefault(run.label, set()).add(run.method)
+        place = (run.method, run.label, run.setting, run.data_key, s["seed"])
         places.setdefault(place, set()).add(s.get("config_hash"))
         codes.setdefault((*place, s.get("config_hash")), set()).add(run.code_key)
     edited = {place[:2] for place, hashes in places.items() if len(hashes) > 1}
     recoded = {place[:2] for place, keys in codes.items() if len(keys) > 1}
     for run in runs:
-        label, name = run.label, run.summary["algorithm"]
+        label, name = run.label, run.method
         if len(methods[label]) > 1:
             run.label += f" [{name}]"
-        source = flatten(run.config).get("algorithm.source") if (name, label) in edited else None
-        if source:
-            run.label += f" [file {str(source)[:6]}]"
+        if (name, label) in edited:
+            config = flatten(run.config)
+            sources = [config.get("algorithm.source"), *(config[path] for path in config if path.startswith(OWN_FILES))]
+            if told := "+".join(str(source)[:6] for source in sources if source):
+                run.label += f" [file {told}]"
         if (name, label) in recoded:
             words = "+".join(key[:6] for key in run.code_key.split("+")) or "not recorded"
             run.label += f" [code {words}]"
@@ -274,7 +279,7 @@ def _frame(runs: list[RunRecord]) -> pd.DataFrame:
         s, scores = run.summary, run.summary["scores"]
         values = (
             run.name,
-            s["algorithm"],
+            run.method,
             run.label,
             s["scenario"],
             s.get("scenario_version"),

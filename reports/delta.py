@@ -214,7 +214,7 @@ class Bases:
             found = list(self.rule.reference.runs.values())
         else:
             same = [run for run in runs if (run.setting, run.data_key) == (members[0].setting, members[0].data_key)]
-            found = [run for run in same if self.rule.baseline in (run.summary["algorithm"], run.row[0])]
+            found = [run for run in same if self.rule.baseline in (run.method, run.row[0])]
             own = {run.shared_code for run in members}
             found.sort(key=lambda run: run.shared_code in own)  # below, the last of one seed is taken
         return {run.summary["seed"]: self._units(run.summary["scores"])[0] for run in found}

@@ -9,11 +9,11 @@ from typing import NamedTuple
 from ..errors import UsageError
 from .collect import RunRecord
 from .delta import Delta, Gain, Score, Scores, Units, gain, mark_differences, primary_scores
-from .labels import zoo_rank
+from .labels import is_plain, zoo_rank
 from .settings import listed
 from .table import Cell
 
-Method = tuple[str, tuple[str, ...]]  # registry name, what heads the row
+Method = tuple[str, tuple[str, ...]]  # as --algo takes it, what heads the row
 
 
 class Base(NamedTuple):
@@ -27,7 +27,7 @@ class Base(NamedTuple):
 
 def method_of(run: RunRecord) -> Method:
     """Say which row of a table a run belongs to."""
-    return run.summary["algorithm"], run.row
+    return run.method, run.row
 
 
 def zoo_order(method: Method) -> tuple:
@@ -123,7 +123,7 @@ def find_baseline(methods: Sequence[Method], name: str) -> Method | None:
     """Find the row that Δm is against, by registry name or label; of several variants the plain one."""
     labelled = [m for m in methods if m[1][0] == name]
     named = labelled or [m for m in methods if m[0] == name]
-    plain = [m for m in named if "(" not in m[1][0] and not m[1][0].endswith("-E")]
+    plain = [m for m in named if is_plain(m[1][0])]
     if len(named) > 1 and len(plain) != 1:
         labels = listed(m[1][0] for m in named)
         raise UsageError(f"--baseline {name}: several variants, name one by its label: {labels}")

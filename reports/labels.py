@@ -10,7 +10,29 @@ from ..runs.folder import everybody
 from ..words import dataset_title
 from ..yamlfile import parse_scalar
 
-# The order of the papers' tables; methods that are not in it follow in alphabetical order.
+# Made for different task sets, then for anything.
+SECOND_ZOO = (
+    "task_means",
+    "emr",
+    "colnet",
+    "fedbone",
+    "mas",
+    "fedatlas",
+    "fedavgm",
+    "fedadam",
+    "fedyogi",
+    "fednova",
+    "scaffold",
+    "feddyn",
+    "fedbn",
+    "lg_fedavg",
+    "apfl",
+    "pfedme",
+    "fedala",
+    "fedfomo",
+    "ifca",
+)
+# The order of the papers' tables, then what came after; other methods follow in alphabetical order.
 ZOO = (
     "local",
     "single_task_fl",
@@ -27,21 +49,25 @@ ZOO = (
     "fedmtl",
     "matfl",
     "fedhca2",
+    *SECOND_ZOO,
 )
 EXTERNAL = " (external)"  # behind the names of methods whose predictions were made elsewhere
 ENCODER_ONLY = ("shared", "encoder")  # FMTL-Bench adds -E to the names of these variants
 
 
-def zoo_rank(algorithm: str) -> tuple[int, str]:
-    """Return the key that sorts methods as the papers' tables do."""
-    return (ZOO.index(algorithm) if algorithm in ZOO else len(ZOO), algorithm)
+def zoo_rank(method: str) -> tuple[int, str, str]:
+    """Return the key that sorts methods as the papers' tables do; those with a weighting follow the plain one."""
+    algorithm, _, weighting = method.partition("+")
+    return (ZOO.index(algorithm) if algorithm in ZOO else len(ZOO), algorithm, weighting)
 
 
 class Labels:
     """Labels of runs: the title, and the options that differ from what the run's preset or method gives anyway.
 
-    For example "FedProx-E (mu=0.1)". A run's summary tells what was usual when it was made. Where it does not (runs of
-    older versions), those of its options are shown that differ among the given runs, and that only encoders travel.
+    For example "FedProx-E (mu=0.1)"; with a weighting of losses "FedProx+GradNorm (mu=0.1, alpha=2)", where an option
+    of the weighting that the method has too is called `gradnorm.alpha`. A run's summary tells what was usual when it
+    was made. Where it does not (runs of older versions), those of its options are shown that differ among the given
+    runs, and that only encoders travel.
     """
 
     def __init__(self, summaries: Iterable[Mapping[str, Any]]) -> None:
@@ -59,7 +85,7 @@ class Labels:
         `variant` are the options that the table's preset gives the method: those that are words are then no longer
         worth mentioning, those of the run's own preset are. Numbers belong to the setting, which is told apart anyway.
         """
-        told = (summary.get(key) for key in ("title", "options", "default_options", "external"))
+        told = (summary.get(key) for key in ("title", "options", "default_options", "weighting", "external"))
         key = (summary["algorithm"], *map(repr, told), repr(variant))
         if key not in self._made:
             words = {name: value for name, value in (variant or {}).items() if isinstance(value, (str, bool))}
@@ -77,7 +103,24 @@ class Labels:
                 differs = len(self._seen[name][option]) > 1 or (option, value) == ENCODER_ONLY
             if differs:
                 shown[option] = value
-        return write_label(title, shown, EXTERNAL if summary.get("external") else "")
+        more, of_weighting = _describe_weighting(summary)
+        return write_label(title, shown | of_weighting, more + (EXTERNAL if summary.get("external") else ""))
+
+
+def _describe_weighting(summary: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return what stands behind the title of a method with a weighting, and the latter's options worth mentioning."""
+    weighting = summary.get("weighting")
+    if not weighting:
+        return "", {}
+    usual, own = weighting["default_options"], summary.get("options") or {}
+    differing = {k: v for k, v in weighting["options"].items() if k not in usual or v != usual[k]}
+    names = {option: f"{weighting['name']}.{option}" if option in own else option for option in differing}
+    return f"+{weighting['title']}", {names[option]: value for option, value in differing.items()}
+
+
+def is_plain(label: str) -> bool:
+    """Return whether a label tells of no options."""
+    return "(" not in label and not label.partition("+")[0].endswith("-E")
 
 
 def write_label(title: str, options: Mapping[str, Any], more: str = "") -> str:
@@ -116,12 +159,12 @@ def option_text(value: Any) -> str:
 
 def client_groups(clients: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Return each client's group: clients of one dataset, one set of tasks and the same labels share a name."""
-    alike: dict[tuple[str, frozenset[str], frozenset], list[str]] = {}
+    alike: dict[tuple[str, frozenset[str], frozenset, float], list[str]] = {}
     for client in clients:
-        labels = frozenset((client.get("relabel") or {}).items())
-        alike.setdefault((client["dataset"], frozenset(client["tasks"]), labels), []).append(client["id"])
+        labels, noise = frozenset((client.get("relabel") or {}).items()), client.get("label_noise") or 0.0
+        alike.setdefault((client["dataset"], frozenset(client["tasks"]), labels, noise), []).append(client["id"])
     groups: dict[str, str] = {}
-    for (dataset, tasks, _), ids in alike.items():
+    for (dataset, tasks, _, noise), ids in alike.items():
         stems = {re.sub(r"-\d+$", "", name) for name in ids}
         if len(ids) == 1:
             name = ids[0]
@@ -129,6 +172,8 @@ def client_groups(clients: Iterable[Mapping[str, Any]]) -> dict[str, str]:
             name = stems.pop()
         else:
             name = f"{dataset}-{'+'.join(sorted(tasks))}"
+        if noise and len(ids) > 1:
+            name = f"{name}-noise-{noise:g}"
         if name in groups.values():
             name = f"{name}-{'+'.join(sorted(tasks))}"
         groups |= dict.fromkeys(ids, name)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UsageError, unknown
 from ..runs.absence import REFUSED, Absence
 from ..runs.external import describe_external
+from ..runs.summary import name_method
 from ..tasks import title_of
 from .code_notes import code_notes
 from .collect import Collection, RunRecord, collect
@@ -104,7 +105,7 @@ def boards(collection: Collection, scenario: str | None, split: str, delta: Delt
     known = sorted({run.summary["scenario"] for run in runs})
     if scenario is not None and scenario not in known:
         raise unknown("run of scenario", scenario, known)
-    names = {run.summary["algorithm"] for run in runs} | {run.row[0] for run in runs}
+    names = {run.method for run in runs} | {run.row[0] for run in runs}
     if runs and delta.baseline not in names and delta.baseline != "local":
         raise unknown("run of the baseline", delta.baseline, names)
     rows = frame[frame["primary"].astype(bool)]
@@ -126,7 +127,7 @@ def _table(board: Board, collection: Collection, spread: str, fair: bool) -> Tab
     for label, absence in collection.absences:
         if absence.setting in here:
             row = (label, *here[absence.setting].row[1:])
-            absent.setdefault((absence.algorithm, row), []).append(absence)
+            absent.setdefault((name_method(vars(absence)), row), []).append(absence)
     rows = []
     for method in sorted(board.scores.keys() | absent.keys(), key=zoo_order):
         if method not in board.scores:

@@ -7,9 +7,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ..code_identity import OF_METHOD
 from ..errors import UsageError
 from ..runs.folder import DamagedRun, RunFolder
 from ..runs.records import Cost, Manifest, RoundRow, Summary, SummaryCode, TimingRow, Tuning
+from ..runs.summary import name_method
 from ..setting import Setting
 
 
@@ -43,6 +45,11 @@ class RunRecord:
     tuning: Tuning | None = None  # how its config was chosen, if a bench tuned it
 
     @property
+    def method(self) -> str:
+        """Return the method as `--algo` takes it, with its weighting: `fedavg+uw`."""
+        return name_method(self.summary)
+
+    @property
     def code(self) -> SummaryCode | None:
         """Return which code made the run; None: not recorded."""
         return self.summary.get("code")
@@ -60,7 +67,7 @@ class RunRecord:
     def shared_code(self) -> tuple[tuple[str, str], ...]:
         """Return the parts of the code that are not the method's own: name and sha256 each; (): not recorded."""
         parts = self.code["parts"] if self.code is not None else {}
-        return tuple((part, parts[part]) for part in sorted(parts) if part != "method")
+        return tuple((part, parts[part]) for part in sorted(parts) if part not in OF_METHOD)
 
     @property
     def files(self) -> RunFolder:

@@ -157,7 +157,7 @@ def choose_runs(collection: Collection, text: str, flag: str) -> tuple[list[RunR
 
         def says(run: RunRecord, key: str = key) -> list[str]:
             if key == "algo":
-                return [run.summary["algorithm"], run.row[0]]
+                return [run.method, run.row[0]]
             if key == "setting":
                 return [run.setting]
             return [axis_text(run, values[run.setting, run.data_key], key)]

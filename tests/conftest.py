@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from golden_files import Folder
 from tiny import SCENARIO, TINY
+from trio import SMALLER, TRIO
 
 # Some virtual CPUs announce matrix instructions they do not have (fmtlbench/engine/precision.py): tests avoid them.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
@@ -51,5 +52,25 @@ def tiny_run(tmp_path, scenario_file):
     def run(algo="fedhca2", **given):
         arguments = {"scenario": scenario_file, "rounds": 3, "out": tmp_path / "runs", "device": "cpu", **TINY}
         return fmtlbench.run(algo, **{**arguments, **given})
+
+    return run
+
+
+@pytest.fixture
+def trio(tmp_path) -> str:
+    """The file of a scenario with three clients that have one, two and four tasks."""
+    path = tmp_path / "trio.yml"
+    path.write_text(TRIO)
+    return str(path)
+
+
+@pytest.fixture
+def trio_run(trio, tmp_path):
+    """`fmtlbench.run` on the three clients, two rounds with few images, below tmp_path/runs."""
+    import fmtlbench
+
+    def run(algo="fedavg", **given):
+        arguments = {"scenario": trio, "rounds": 2, "out": tmp_path / "runs", "device": "cpu", "keep": "none"}
+        return fmtlbench.run(algo, **{**arguments, **TINY, **SMALLER, **given})
 
     return run

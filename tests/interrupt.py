@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 
@@ -106,3 +107,16 @@ def stopped_and_whole(run, folder, rounds_done=2):
     with pytest.raises(Stopped):
         run(out=folder / "stopped", progress=AfterRound(rounds_done))
     return run(out=folder / "stopped"), whole
+
+
+def killed_and_whole(run, folder, number=3):
+    """(a run whose process was killed in a round and that was resumed, the same run uninterrupted)."""
+
+    def doomed():
+        run(out=folder / "killed", progress=AtStep(number, then=die))
+
+    child = multiprocessing.get_context("fork").Process(target=doomed)
+    child.start()
+    child.join(120)
+    assert child.exitcode == -signal.SIGKILL
+    return run(out=folder / "killed"), run(out=folder / "whole")

@@ -24,7 +24,7 @@ METRIC = {
 TITLES = {"local": "Local", "fedavg": "FedAvg", "fedprox": "FedProx", "fedper": "FedPer", "ditto": "Ditto",
           "fedamp": "FedAMP", "matfl": "MaT-FL", "fedhca2": "FedHCA²"}  # fmt: skip
 # Of a code's identity; not imported, so that the folders can be made for an older package too (benchmarks/fuzz.py).
-PARTS = ("engine", "method", "metrics", "tasks", "datasets", "network", "partitions")
+PARTS = ("engine", "method", "metrics", "tasks", "datasets", "network", "partitions", "weighting")
 NOT_OF_THE_CONFIG = ("default_options", "dataset_titles", "code")
 SETTING = "5e771" + "0" * 59
 # client id → (dataset, tasks)

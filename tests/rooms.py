@@ -61,6 +61,7 @@ LAYERS = (
     (
         _room("metrics", "one file per metric; knows tensors, not files or federation"),
         _room("algorithms", "one file per method; sees rows, never models, data or files"),
+        _room("weightings", "one file per way to weigh the losses of a client's tasks"),
         _room("presets", "how big a run is, and with which options methods ran there"),
         _room("flat_model", "a network's parameters as one flat vector"),
     ),
@@ -73,7 +74,11 @@ LAYERS = (
     (
         _room("datasets", "one file per dataset: what it labels, how it is read", "kinds metrics tasks"),
         _room("partitions", "one file per rule by which images are dealt", "tasks"),
-        _room("plugins", "metrics, partitions and tasks from a user's files", "metrics partitions tasks"),
+        _room(
+            "plugins",
+            "metrics, partitions, tasks and weightings from a user's files",
+            "metrics partitions tasks weightings",
+        ),
         _room("meters", "a task's metric, set up for a dataset", "datasets metrics tasks"),
     ),
     (
@@ -83,12 +88,16 @@ LAYERS = (
     ),
     (
         _room("config", "the one frozen record that a run is a function of", "architectures datasets scenarios"),
-        _room("runs", "the one owner of run folders: which files, their form, written and read", "config"),
+        _room(
+            "runs",
+            "the one owner of run folders: which files, their form, written and read",
+            "config presets weightings",
+        ),
         _room("configured_tasks", "tasks as a config has them", "plugins tasks"),
         _room(
             "configured_code",
             "the code that a config uses",
-            "algorithms architectures configured_tasks datasets metrics partitions tasks",
+            "algorithms architectures configured_tasks datasets metrics partitions tasks weightings",
         ),
         _room("networks", "a network at work, its answers checked", "architectures hooks models tasks"),
     ),
@@ -110,17 +119,18 @@ LAYERS = (
         _room(
             "checks",
             "whether the values of a config go together",
-            "algorithms config datasets hooks meters metrics models networks scenarios tasks",
+            "algorithms config datasets hooks meters metrics models networks scenarios tasks weightings",
         ),
     ),
     (
         _room(
             "resolving",
             "preset, scenario and overrides into one checked config",
-            "algorithms architectures checks config datasets hooks meters models networks plugins presets scenarios",
+            "algorithms architectures checks config datasets hooks meters models networks plugins presets scenarios "
+            "weightings",
         ),
         _room("request", "everything a run is asked with, as a value", "ray_cluster resolving runs"),
-        _room("run_file", "a run asked for by a file", "config datasets request runs"),
+        _room("run_file", "a run asked for by a file", "config datasets request resolving runs"),
         _room("importing", "configurations of the public code into ours", "datasets resolving scenarios"),
     ),
     (
@@ -128,7 +138,7 @@ LAYERS = (
             "engine",
             "the federated round: clients, server, executors, checkpoints",
             "algorithms client_models config configured_code configured_tasks cost data datasets flat_model hooks "
-            "listeners losses meters metrics models networks predictions presets ray_cluster runs tasks",
+            "listeners losses meters metrics models networks predictions presets ray_cluster runs tasks weightings",
         ),
     ),
     (
@@ -154,7 +164,7 @@ LAYERS = (
             "the command line: the only room that joins the others",
             "algorithms api architectures bench client_models configured_code cost data datasets engine fmtlbench "
             "importing listeners meters metrics models networks partitions predictions presets pretrain reports "
-            "request resolving run_file runs scenarios tasks",
+            "request resolving run_file runs scenarios tasks weightings",
         ),
         _room("__main__", "`python -m fmtlbench`", "cli"),
     ),

@@ -7,6 +7,8 @@ import os
 import re
 import shlex
 import subprocess
+import sys
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -33,9 +35,9 @@ def file_of_the_guide(name: str) -> str:
 
 
 def write_files_of_the_guide(folder: Path) -> None:
-    """Write every file that docs/add-your-own.md shows, under the name in its first line."""
-    for language in ("python", "yaml"):
-        for text in blocks("docs/add-your-own.md", language):
+    """Write every file that the guides to adding one's own show, under the name in its first line."""
+    for page, language in product(("docs/add-your-own.md", "docs/weightings.md"), ("python", "yaml")):
+        for text in blocks(page, language):
             if name := re.match(r"# ([\w/.]+\.(?:py|yml))\n", text):
                 (folder / name[1]).parent.mkdir(exist_ok=True)
                 (folder / name[1]).write_text(text)
@@ -166,6 +168,30 @@ def test_the_readmes_python_runs(tmp_path, monkeypatch):
     assert list(tmp_path.rglob("summary.json"))
 
 
+def test_the_weighting_of_the_guide_runs(tmp_path, tiny_run):
+    write_files_of_the_guide(tmp_path)
+    chosen = {"train.weighting": tmp_path / "hardest_task.py"}
+    sharp, flat = (
+        tiny_run("fedavg", rounds=1, **chosen, **{"train.weighting_options.temperature": t}) for t in (0.1, 1e6)
+    )
+    plain = tiny_run("fedavg", rounds=1)
+    assert sharp.summary["weighting"]["options"] == {"temperature": 0.1}
+    assert sharp.summary["setting"] == plain.summary["setting"]
+    values = [[score["value"] for score in result.scores] for result in (sharp, flat, plain)]
+    assert values[0] != values[2] and values[0] != values[1]
+
+
+def test_the_table_of_weightings_is_fresh():
+    sys.path.insert(0, str(ROOT / "docs"))
+    try:
+        import write_weightings
+    finally:
+        sys.path.remove(str(ROOT / "docs"))
+    page = write_weightings.PAGE.read_text(encoding="utf-8")
+    assert page == write_weightings.write_page(), "python docs/write_weightings.py makes the table anew"
+    assert page.count("\n| `uw` | UW |") == 1
+
+
 def test_links_between_pages_exist():
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / page).read_text()):
@@ -254,3 +280,15 @@ def test_the_readme_s_table_is_what_the_leaderboard_prints():
     rows = [line for line in printed.splitlines() if line.startswith("| ") and not line.startswith(("| Method", "| :"))]
     assert len(rows) == 8
     assert [row for row in rows if row not in text] == []
+
+
+def test_readme_counts_methods_and_weightings():
+    from fmtlbench.algorithms import ALGORITHMS
+    from fmtlbench.weightings import WEIGHTINGS
+
+    methods, weightings = (
+        sum(registry.home_of(name).startswith("fmtlbench.") for name in registry)
+        for registry in (ALGORITHMS, WEIGHTINGS)
+    )
+    counts = f"({methods} methods × {weightings} weightings of a client's losses)"
+    assert counts in (ROOT / "README.md").read_text(encoding="utf-8")

@@ -19,6 +19,7 @@ BRINGS = {
     "metrics": ("metric", "darkest_error"),
     "partitions": ("partition", "in_turn"),
     "tasks": ("task", "brightness"),
+    "weightings": ("weighting", "first_more"),
 }
 OPTIONS = {
     "model.architecture": "one_layer", "data.size.nyud": "[32,32]", "data.size.stripes": "[32,64]",
@@ -68,8 +69,8 @@ def test_it_is_listed_without_torch(installed, kind):
 def test_two_rounds_with_all_of_it(installed, tmp_path):
     settings = [word for key, value in OPTIONS.items() for word in ("--set", f"{key}={value}")]
     done = fmtlbench(
-        installed, "run", "--algo", "halfway", "--scenario", "hello", "--rounds", 2, "--no-energy", "--device", "cpu",
-        "--out", tmp_path / "runs", "--format", "json", "--save-predictions", *settings,
+        installed, "run", "--algo", "halfway+first_more", "--scenario", "hello", "--rounds", 2, "--no-energy",
+        "--device", "cpu", "--out", tmp_path / "runs", "--format", "json", "--save-predictions", *settings,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     [summary] = [json.loads(file.read_text()) for file in (tmp_path / "runs").rglob("summary.json")]
@@ -78,12 +79,13 @@ def test_two_rounds_with_all_of_it(installed, tmp_path):
         ("stripes", "semseg", "mIoU"), ("stripes", "brightness", "dErr"), ("nyud", "disparity", "RMSE"),
     }  # fmt: skip
     assert summary["title"] == "Halfway" and summary["rounds"] == 2
+    assert summary["weighting"]["title"] == "First" and summary["weighting"]["options"] == {"factor": 2.0}
     files = [path for path in (tmp_path / "runs").rglob("predictions/**/*") if "examples" not in path.parts]
     saved = {path.parent.name for path in files if path.suffix in (".png", ".npy")}
     assert saved == {"semseg", "brightness", "disparity"}
     table = fmtlbench(installed, "leaderboard", tmp_path / "runs", "--format", "csv")
     assert table.returncode == 0, table.stderr
-    assert "stripes/brightness/dErr" in table.stdout and "Halfway" in table.stdout
+    assert "stripes/brightness/dErr" in table.stdout and "Halfway+First" in table.stdout
 
 
 def test_tables_outlive_the_package(installed, tmp_path):
@@ -122,10 +124,13 @@ def test_an_edit_of_the_package_makes_another_run(installed, tmp_path):
     assert "was made by other code (metrics: metric.py changed)" in done.stderr
 
 
-@pytest.mark.parametrize(("kind", "wrong"), [("algorithms", "halfwey"), ("tasks", "brightnes")])
+@pytest.mark.parametrize(
+    ("kind", "wrong"), [("algorithms", "halfwey"), ("tasks", "brightnes"), ("weightings", "first_mor")]
+)
 def test_a_slip_is_told_the_nearest_name(installed, kind, wrong):
     argv = {
         "algorithms": ("--algo", wrong, "--scenario", "hello"),
+        "weightings": ("--algo", f"halfway+{wrong}", "--scenario", "hello"),
         "tasks": ("--algo", "halfway", "--scenario", "hello", "--set", f"scenario.clients.0.tasks=[{wrong}]"),
     }[kind]
     done = fmtlbench(installed, "run", *argv)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import sys
 from pathlib import Path
 
 import pytest
+from test_docs import file_of_the_guide
+from tiny import TINY, make_federation
 
 from fmtlbench.algorithms import ALGORITHMS, Algorithm
+from fmtlbench.resolving import parse_overrides
 
 DOCS = Path(__file__).parents[1] / "docs"
 FOLDER = DOCS / "methods"
@@ -46,11 +50,13 @@ def test_every_page_is_fresh():
 
 
 def test_every_method_has_a_card_and_equations_and_nobody_else_has():
-    assert len(METHODS) >= 15
+    assert len(METHODS) >= 34
     assert {file.stem for file in FOLDER.glob("*.md")} == {*METHODS, "README"}
     assert set(cards.load_equations()["methods"]) == set(METHODS)
     index = cards.INDEX.read_text(encoding="utf-8")
     assert set(re.findall(r"\]\((\w+)\.md\)", index)) == set(METHODS)
+    families = [name for family in cards.load_equations()["families"] for name in family["methods"]]
+    assert sorted(families) == sorted(METHODS)
 
 
 def test_a_method_of_another_package_needs_no_card(monkeypatch):
@@ -104,12 +110,12 @@ def test_presets_come_with_their_source():
 
 def test_bills_follow_from_the_networks():
     world = method_facts.load_world("st_mt_1")
-    encoder, decoder = world.rows[0]["encoder"][0], world.rows[0]["decoder"][0]
+    encoder, decoder = (world.rows[0][kind].count() for kind in ("encoder", "decoder"))
     clients, decoders = len(world.parties), sum(len(party.tasks) for party in world.parties)
 
-    def total(name, options=""):
+    def total(name, options="", way="up"):
         return [
-            bill.ledger.total("up") // 4 for bill in method_facts.make_bills(ALGORITHMS[name], world, options)
+            bill.ledger.total(way) // 4 for bill in method_facts.make_bills(ALGORITHMS[name], world, options)
         ]  # float32
 
     assert (clients, decoders) == (6, 9)
@@ -118,6 +124,78 @@ def test_bills_follow_from_the_networks():
     assert total("fedavg") == total("fedhca2") == [clients * encoder + decoders * decoder]
     assert total("fedmtl", "protocol=whole") == [clients * total("fedmtl")[0]]
     assert total("fedsta", "unify_every=10") == [total("fedper")[0], total("fedavg")[0]]
+    assert total("lg_fedavg") == [decoders * decoder]
+    assert total("colnet") == [clients * encoder, 0]  # the commonest kind of round first
+    assert total("scaffold", way="down") == [2 * total("fedavg")[0], total("fedavg")[0]]
+    assert total("fedfomo", "models=3", way="down") == [2 * clients * encoder, 0]
+    assert total("mas")[0] == total("fedavg")[0] + encoder  # the client with four tasks has two
+
+
+TRIO = """\
+description: clients with one, two and four tasks
+paper: none
+version: 1
+clients:
+  - {dataset: nyud, tasks: [depth, edge, normals, semseg]}
+  - {dataset: pascal, tasks: [sal]}
+  - {dataset: pascal, tasks: [normals, edge]}
+"""
+SMALL = {"data.size": {"pascal": [32, 32], "nyud": [32, 32]}, "data.train_samples": {"pascal": 8, "nyud": 4}}
+MORE_THAN_ROWS = [
+    name
+    for name in METHODS
+    if any(
+        getattr(ALGORITHMS[name], hook) is not getattr(Algorithm, hook)
+        for hook in ("parcel", "measure", "kept_home", "rows_sent")
+    )
+]
+
+
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        *((name, "") for name in MORE_THAN_ROWS),
+        ("fedavg", ""),
+        ("colnet", ""),
+        ("fedbn", "norms=all"),
+        ("scaffold", "decoders=task"),
+        ("scaffold", "shared=encoder"),
+        ("fedfomo", "models=2"),
+        ("ifca", "k=3"),
+    ],
+)
+def test_bills_are_the_ledgers_of_a_run(name, options, tmp_path, monkeypatch):
+    """In all four rounds, client by client: rows, what stays home of them, and what travels beside them."""
+    (tmp_path / "trio.yml").write_text(TRIO)
+    # What the affinities of a real run come to is chance.
+    monkeypatch.setattr(
+        "fmtlbench.algorithms.mas.best_partition", lambda affinity, _: [n % 2 for n in range(len(affinity))]
+    )
+    given = [*method_facts.needed_options(ALGORITHMS[name]).split(), *options.split()]
+    chosen = parse_overrides([f"algo.{option}" for option in given])
+    overrides = {**TINY, **SMALL, "federation.rounds": 4, **chosen}
+    with make_federation(name, str(tmp_path / "trio.yml"), **overrides) as federation:
+        world = method_facts.make_world(federation.config)
+        bills = method_facts.make_bills(ALGORITHMS[name], world, options)
+        for index in range(4):
+            (bill,) = [bill for bill in bills if index in bill.rounds]
+            assert federation.round(index)["ledger"] == bill.ledger.clients, f"round {index + 1}"
+
+
+def test_what_travels_beside_rows_is_told():
+    assert MORE_THAN_ROWS  # and the test above fails for those of them that equations.yml does not know
+    assert "| encoder | decoders | heads | beside | up |" in section("scaffold", "What travels")
+    assert "down, from round 2 on: the groups' control variates" in section("scaffold", "What travels")
+    assert "2 × 110.1 MB" in section("mas", "What travels")
+    assert "beside" not in section("fedavg", "What travels")
+
+
+def test_the_index_says_what_is_left_out():
+    index = cards.INDEX.read_text(encoding="utf-8")
+    absent = index.partition("## What is left out")[2]
+    assert "FedProto" in absent and "MOON" in absent
+    titles = {ALGORITHMS[name].title for name in METHODS}
+    assert not titles & set(re.findall(r"\w+", "".join(re.findall(r"\*\*(.*?)\*\*", absent))))
 
 
 def test_heads_travel_with_whole_models_of_alike_clients_only():
@@ -130,6 +208,7 @@ def test_refused_scenarios_are_told_with_the_reason():
         r"NULL with `niid6_ubcdmt`: whole models of clients with 2 and 4", section("ditto", "What travels")
     )
     assert "NULL" not in section("fedper", "What travels")
+    assert "participation" not in section("mas", "What travels")  # it is st_mt_1 itself that is refused
     assert "`federation.participation` below 1" in section("local", "What travels")
 
 
@@ -169,3 +248,17 @@ def test_probes_ask_by_role():
     assert "`probe_two_worlds` | `clusters`" in section("matfl", "Probes")
     assert "clusters" not in section("fedavg", "Probes") and "`probe_strangers`" in section("fedavg", "Probes")
     assert "Nothing" in section("local", "Probes")
+
+
+def test_the_guides_method_with_hooks_on_the_client_runs(tmp_path, tiny_run):
+    """Its clients are sent the mean from the second round on, judge it, and tell what they did."""
+    path = tmp_path / "choosy.py"
+    path.write_text(file_of_the_guide("choosy.py"))
+    result = tiny_run(str(path))
+    rows = [json.loads(line) for line in (result.folder / "metrics.jsonl").read_text().splitlines()]
+    for number, row in enumerate(rows):
+        for name, entry in row["ledger"].items():
+            sent = {"extra": entry["up"]["encoder"]} if number else {}
+            assert (entry["up"]["extra"], entry["down"]) == (4, sent)
+            assert isinstance(row["algorithm"]["took"][name], bool)
+    assert not any(rows[0]["algorithm"]["took"].values())

@@ -58,7 +58,7 @@ class Pace:
             return
         if isinstance(total, (int, float)) and total > 0:
             methods = self.measured.setdefault(_setting(config), {})
-            methods.setdefault(config.algorithm.name, {})[folder] = total / config.federation.rounds
+            methods.setdefault(config.method, {})[folder] = total / config.federation.rounds
 
     def learn_folder(self, plan: Plan) -> None:
         """Take in what lies in the output folder: the plan's own finished runs, and others of its scenarios."""
@@ -86,7 +86,7 @@ class Pace:
         `whole`: for all rounds, as if none were done.
         """
         methods = self.measured.get(_setting(run.config), {})
-        own = methods.get(run.config.algorithm.name)
+        own = methods.get(run.config.method)  # weightings that need gradients take longer
         paces = list(own.values()) if own else [fmean(others.values()) for others in methods.values()]
         rounds = run.config.federation.rounds if whole else run.rounds_left
         return rounds * fmean(paces) if paces else None

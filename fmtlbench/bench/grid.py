@@ -11,9 +11,10 @@ from ..algorithms import ALGORITHMS, Algorithm
 from ..errors import UsageError, short_repr, unknown
 from ..presets import find_preset, name_preset
 from ..request import place_beside, place_files
-from ..resolving import check_scenario_name, parse_overrides
+from ..resolving import check_scenario_name, parse_overrides, read_method
 from ..scenarios import probe_names, read_scenario, scenario_files
 from ..schema import build, limits, locate
+from ..setting import WEIGHTING, WEIGHTING_OPTIONS, is_below
 from ..yamlfile import load_yaml
 from .ranges import MOST_TRIALS, split
 from .trials import Trials, read_trials
@@ -60,14 +61,27 @@ class Grid:
     shortfalls: tuple[str, ...] = ()  # of which methods fewer trials were drawn than asked for
 
     def overrides(self, variant: Variant) -> dict[str, Any]:
-        """Return the overrides of a variant: the command line's above its own, its own above the file's."""
-        return {**self.defaults, **variant.overrides, **self.flags}
+        """Return the overrides of a variant: the command line's above its own, its own above the file's.
+
+        The weighting of losses is a part of the variant: where it has one, that of others and its options are dropped.
+        """
+        own = variant.overrides.get(WEIGHTING)
+        defaults, flags = (
+            level if own is None or level.get(WEIGHTING, own) == own else without_weighting(level)
+            for level in (self.defaults, self.flags)
+        )
+        return {**defaults, **variant.overrides, **flags}
 
     def origin(self, variant: Variant, key: str) -> str:
         """Return the line that set `key` for this variant; empty if the command line did."""
         if key in self.flags:
             return ""
         return self.where.get((variant.label if key in variant.overrides else None, key), "")
+
+
+def without_weighting(overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Return overrides without the weighting of losses and its options."""
+    return {key: value for key, value in overrides.items() if not is_below(key, (WEIGHTING, WEIGHTING_OPTIONS))}
 
 
 @dataclass(frozen=True)
@@ -142,11 +156,13 @@ def read_grid(file: str | Path | None, flags: Flags) -> Grid:
         raise UsageError("which algorithms? --algos fedavg,fedhca2 or --algos all (fmtlbench list algorithms)")
     if not scenarios:
         raise UsageError("which scenarios? --scenarios st_mt_1 or --scenarios all (fmtlbench list scenarios)")
+    for variant in chosen:
+        _refuse_two_weightings(variant.overrides, flags.overrides, variant.label)
     trials = read_trials(entries, flags, origins)
     _check_ranges(trials, chosen, flags)
     shortfalls = trials.shortfalls(chosen)
     of_all = place_files(entries.set, base)
-    where = _override_lines(entries, origins)
+    where = _override_lines(entries, origins, named)
     if not flags.tune:
         chosen, where = _expand(chosen, trials, where)
     return Grid(
@@ -250,10 +266,13 @@ def _file_words(value: Any, key: str, origins: Mapping[str, str], base: Path) ->
 def _file_variants(entries: GridFile, origins: Mapping[str, str], base: Path) -> dict[str, Variant]:
     named: dict[str, Variant] = {}
     for i, entry in enumerate(entries.variants):
-        algo = place_beside(entry.algo, base)
-        ALGORITHMS.resolve(algo, f"{locate(f'variants.{i}.algo', origins)}: variants.{i}.algo")
-        label = entry.name or label_of(entry.algo, entry.set)
+        line = f"{locate(f'variants.{i}.algo', origins)}: variants.{i}.algo"
+        algo, weighting = read_method(place_beside(entry.algo, base), line)
+        ALGORITHMS.resolve(algo, line)
         chosen = place_files(entry.set, base)
+        _refuse_two_weightings(weighting, chosen, f"{line}: {entry.algo}")
+        chosen |= weighting
+        label = entry.name or label_of(algo, {**entry.set, **weighting})
         where = f"{locate(f'variants.{i}.name', origins)}: variants.{i}"
         if label in named:
             raise UsageError(f"{where}: a second variant called {label!r}; give it a name of its own")
@@ -278,34 +297,45 @@ def _variants(
 
 
 def _inline(word: str, where: str, named: Mapping[str, Variant], flags: Mapping[str, Any]) -> Variant:
-    """Read `fedavg`, `./mine.py` or `fedhca2[algo.c=0.2]`."""
-    algo, bracket, options = word.partition("[")
+    """Read `fedavg`, `fedavg+uw`, `./mine.py` or `fedhca2[algo.c=0.2]`."""
+    method, bracket, options = word.partition("[")
     if bracket and not options.endswith("]"):
         raise UsageError(f"{where}: {word!r}: the bracket is not closed; expected for example fedhca2[algo.c=0.2]")
-    if not algo.endswith(".py") and algo not in ALGORITHMS:
-        raise unknown("algorithm", algo, [*ALGORITHMS, *named], where)
+    algo, weighting = read_method(method, where, named)
     ALGORITHMS.resolve(algo, where)
     overrides = parse_overrides(split(options[:-1])) if bracket else {}
+    _refuse_two_weightings(weighting, overrides, f"{where}: {word!r}")
+    overrides |= weighting
     for key in overrides.keys() & flags.keys():
         raise UsageError(f"{where}: {word!r}: --set {key} is given too; give one of them")
     return Variant(label_of(algo, overrides), algo, overrides)
 
 
+def _refuse_two_weightings(named: Mapping[str, Any], given: Mapping[str, Any], where: str) -> None:
+    """Refuse `fedavg+uw` where another weighting is set as well."""
+    if WEIGHTING in named and given.get(WEIGHTING, named[WEIGHTING]) != named[WEIGHTING]:
+        raise UsageError(f"{where}: {WEIGHTING}={given[WEIGHTING]} is set too; give one of them")
+
+
 def label_of(algo: str, overrides: Mapping[str, Any]) -> str:
     """Return what tables call a variant: files without their folders."""
+    return extend_label(_short(algo), {key: _short(value) for key, value in overrides.items()})
 
-    def short(value: Any) -> Any:
-        return Path(value).stem if isinstance(value, str) and value.endswith(".py") else value
 
-    return extend_label(short(algo), {key: short(value) for key, value in overrides.items()})
+def _short(value: Any) -> Any:
+    return Path(value).stem if isinstance(value, str) and value.endswith(".py") else value
 
 
 def extend_label(label: str, overrides: Mapping[str, Any]) -> str:
-    """Return a label that also tells overrides: `fedavg[train.lr=0.1]`."""
-    if not overrides:
+    """Return a label that also tells overrides: `fedavg[train.lr=0.1]`, and a weighting as in `fedavg+uw`."""
+    told = dict(overrides)
+    if (weighting := told.pop(WEIGHTING, None)) is not None:
+        method, bracket, options = label.partition("[")
+        label = f"{method}+{_short(weighting)}{bracket}{options}"
+    if not told:
         return label
-    told = ",".join(f"{key}={value}" for key, value in overrides.items())
-    return f"{label[:-1]},{told}]" if label.endswith("]") else f"{label}[{told}]"
+    words = ",".join(f"{key}={value}" for key, value in told.items())
+    return f"{label[:-1]},{words}]" if label.endswith("]") else f"{label}[{words}]"
 
 
 def _unlike(variants: Iterable[Variant]) -> tuple[Variant, ...]:
@@ -350,11 +380,13 @@ def _with_rounds(overrides: Mapping[str, Any], rounds: int | None, where: str) -
     return {**overrides, "federation.rounds": rounds}
 
 
-def _override_lines(entries: GridFile, origins: Mapping[str, str]) -> dict[tuple[str | None, str], str]:
+def _override_lines(
+    entries: GridFile, origins: Mapping[str, str], labels: Iterable[str]
+) -> dict[tuple[str | None, str], str]:
+    """Return the line of every override, by the label of its variant (None: all) and its key."""
     where = {(None, key): locate(f"set.{key}", origins) for key in entries.set}
     if entries.rounds is not None:
         where[None, "federation.rounds"] = origins["rounds"]
-    for i, entry in enumerate(entries.variants):
-        label = entry.name or label_of(entry.algo, entry.set)
+    for i, (label, entry) in enumerate(zip(labels, entries.variants, strict=True)):
         where |= {(label, key): locate(f"variants.{i}.set.{key}", origins) for key in entry.set}
     return where

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ..errors import FmtlbenchError
 from ..presets import default_options
 from ..runs.absence import FAILED, Absence, failed_file, refused_file, write_absence
+from ..runs.summary import describe_weighting
 
 if TYPE_CHECKING:
     from .plan import Plan, PlannedRun
@@ -18,8 +19,9 @@ def note_plan(plan: Plan) -> None:
     for file, absence in plan.absences.items():
         write_absence(plan.out / file, absence)
     for run in plan.runs:
-        method = run.config.algorithm
-        (plan.out / refused_file(method.name, method.options, run.config.setting())).unlink(missing_ok=True)
+        method, weighting = run.config.algorithm, describe_weighting(run.config)
+        file = refused_file(method.name, method.options, run.config.setting(), weighting)
+        (plan.out / file).unlink(missing_ok=True)
         if run.state == "done":
             note_finished(run)
 
@@ -32,7 +34,8 @@ def note_failed(run: PlannedRun, reason: str) -> None:
         method = ALGORITHMS.resolve(run.request.algo, "--algo")
         config = run.config
         defaults = default_options(method, config.preset, config.preset_options)
-        absence = Absence.of(FAILED, reason, method, config.algorithm.options, config.setting(), config.seed, defaults)
+        options, weighting = config.algorithm.options, describe_weighting(config)
+        absence = Absence.of(FAILED, reason, method, options, config.setting(), config.seed, defaults, weighting)
         write_absence(failed_file(run.store.folder), absence)
 
 

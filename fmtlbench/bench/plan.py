@@ -11,14 +11,16 @@ from ..code_identity import CodeIdentity, Sources
 from ..config import RunConfig
 from ..configured_code import code_of
 from ..errors import FmtlbenchError, RefusedError, UsageError, one_line
-from ..presets import default_options, name_preset
+from ..presets import default_options, name_preset, read_preset
 from ..request import RunRequest, name_line
-from ..resolving import resolve, resolve_options, resolve_setting
+from ..resolving import resolve, resolve_options, resolve_without_method
 from ..runs.absence import REFUSED, Absence, refused_file
 from ..runs.store import RunStore
+from ..runs.summary import describe_weighting
 from ..schema import plain
+from ..setting import EQUAL, WEIGHTING, WEIGHTING_OPTIONS
 from ..words import say_count
-from .grid import BASELINE, Grid, Variant, label_of
+from .grid import BASELINE, Grid, Variant, label_of, without_weighting
 
 OTHER_CODE = "other code"  # only a run by other code is there, which does not count
 DAMAGED = "damaged"  # a file of the run cannot be read, so that it cannot be shown or gone on with
@@ -181,7 +183,7 @@ def make_plan(grid: Grid, template: RunRequest, device: str, with_local: bool = 
             run = found.setdefault(run.store.folder, run)
             cell.append(run)
             # A seed's baseline, then its methods: the first complete table comes as early as it can.
-            order.setdefault(run, (seed, config.algorithm.name != BASELINE, len(order)))
+            order.setdefault(run, (seed, not _is_baseline(config), len(order)))
         return True
 
     for preset in grid.presets:
@@ -195,13 +197,14 @@ def make_plan(grid: Grid, template: RunRequest, device: str, with_local: bool = 
     for refusal in plan.refusals:
         overrides = _without_options(refusal.overrides)
         try:
-            setting = resolve_setting(refusal.asked, refusal.preset, device, overrides)
+            config = resolve_without_method(refusal.asked, refusal.preset, device=device, overrides=overrides)
         except UsageError:  # impossible for every method: there is no table that could tell it
             continue
         method, options = _method(refusal)
         defaults = default_options(method, refusal.preset)
-        absence = Absence.of(REFUSED, refusal.reason, method, options, setting, default_options=defaults)
-        plan.absences[refused_file(method.name, options, setting)] = absence
+        setting, weighting = config.setting(), describe_weighting(config)
+        absence = Absence.of(REFUSED, refusal.reason, method, options, setting, None, defaults, weighting)
+        plan.absences[refused_file(method.name, options, setting, weighting)] = absence
     return plan
 
 
@@ -220,8 +223,13 @@ def join_plans(plans: Sequence[Plan]) -> Plan:
             cell += [item for item in mine if item not in cell]
     # As in one plan: a seed's baselines, then its methods.
     order = {run: place for place, run in enumerate(found.values())}
-    whole.runs = sorted(order, key=lambda r: (r.config.seed, r.config.algorithm.name != BASELINE, order[r]))
+    whole.runs = sorted(order, key=lambda r: (r.config.seed, not _is_baseline(r.config), order[r]))
     return whole
+
+
+def _is_baseline(config: RunConfig) -> bool:
+    """Return whether others are compared with a run: a local one that weighs its losses equally."""
+    return config.algorithm.name == BASELINE and config.train.weighting == EQUAL
 
 
 def _method(refusal: Refusal) -> tuple[Any, dict[str, Any]]:
@@ -231,19 +239,29 @@ def _method(refusal: Refusal) -> tuple[Any, dict[str, Any]]:
 
 
 def _without_options(overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Return overrides without the method's own, which a local run does not have."""
+    """Return overrides without the options of the method."""
     return {key: value for key, value in overrides.items() if not key.startswith("algo.")}
 
 
 def list_baselines(grid: Grid, variants: Sequence[Variant]) -> dict[str, dict[str, Any]]:
-    """Return, by label, the overrides of the local runs that `variants` need, unless the grid has them."""
+    """Return, by label, the overrides of the local runs that `variants` need, unless the grid has them.
+
+    A method with a weighting is compared with the plain local run too.
+    """
     needed: dict[str, dict[str, Any]] = {}
+    plainly = {WEIGHTING: EQUAL} if weighs_by_itself(grid) else {}
     for variant in variants:
-        overrides = _without_options(grid.overrides(variant))
-        own = {k: overrides[k] for k in variant.overrides if k in overrides and k not in grid.flags}
+        overrides = {**without_weighting(_without_options(grid.overrides(variant))), **plainly}
+        own = {k: overrides[k] for k in variant.overrides if k in overrides and k not in grid.flags} | plainly
         needed.setdefault(label_of(BASELINE, own), overrides)
     there = [grid.overrides(variant) for variant in grid.variants if variant.algo == BASELINE]
     return {label: overrides for label, overrides in needed.items() if overrides not in there}
+
+
+def weighs_by_itself(grid: Grid) -> bool:
+    """Return whether some run of a grid has a weighting of losses without naming it: of all, or of the preset."""
+    of_presets = [(read_preset(preset)[0].get("train") or {}).get("weighting", EQUAL) for preset in grid.presets]
+    return any(name != EQUAL for name in (*of_presets, *(o.get(WEIGHTING, EQUAL) for o in (grid.defaults, grid.flags))))
 
 
 def _resolve(
@@ -253,13 +271,18 @@ def _resolve(
     try:
         return resolve(variant.algo, scenario, preset, seed=0, device=device, overrides=overrides)
     except UsageError as error:
-        of_method = str(error).startswith("--set algo.") and len(grid.variants) > 1
+        several = len(grid.variants) > 1
+        of_method = str(error).startswith("--set algo.") and several
+        of_weighting = str(error).startswith(f"--set {WEIGHTING_OPTIONS}.") and several
         message = str(name_line(error, {key: grid.origin(variant, key) for key in overrides}))
         if isinstance(error, RefusedError):
             return message
         if of_method:
             own = "--algos NAME[algo.option=value], --sweep NAME:algo.option=range"
             message += f" (for {variant.label}; an option of one method only: {own})"
+        if of_weighting:
+            own = f"--algos NAME+WEIGHTING[{WEIGHTING_OPTIONS}.option=value]"
+            message += f" (for {variant.label}; an option of one weighting only: {own})"
         raise type(error)(message) from None
 
 

@@ -9,8 +9,9 @@ from typing import Any
 from ..errors import UsageError
 from ..request import RunRequest
 from ..scenarios import Scenario, load_scenario, probe_names
+from ..setting import WEIGHTING
 from .grid import Flags, Grid, Variant, read_grid
-from .plan import Plan, PlannedRun, join_plans, make_plan
+from .plan import Plan, PlannedRun, join_plans, make_plan, weighs_by_itself
 from .ranges import split
 
 
@@ -57,6 +58,8 @@ def plan_probes(
 ) -> tuple[list[Variant], list[ProbePlan], Plan]:
     """Return the methods asked for, each probe's part, and the whole plan; `template`, `device` as for `make_plan`."""
     grids = [read_grid(None, Flags(algos, name, seeds, preset, None, overrides)) for name in probes]
+    if weighs_by_itself(grids[0]):  # also of local, which all are compared with
+        raise UsageError(f"{WEIGHTING} is set for all; it is a part of the method here: --algos fedavg+uw")
     parts = []
     for name, grid in zip(probes, grids):
         scenario = load_scenario(name)

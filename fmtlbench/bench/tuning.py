@@ -16,7 +16,7 @@ from ..presets import name_preset
 from ..request import RunRequest
 from ..runs.folder import with_format
 from ..runs.records import Summary, Tuning
-from ..setting import digest
+from ..setting import EQUAL, WEIGHTING, WEIGHTING_OPTIONS, digest, is_below
 from .grid import BASELINE, Grid, Variant, place_trials
 from .plan import Plan, PlannedRun, Refusal, join_plans, list_baselines, make_plan
 
@@ -106,7 +106,8 @@ def plan_tuning(grid: Grid, rules: Rules, template: RunRequest, device: str, wit
     template = replace(template, out=str(out / ".bench" / "trials"), fresh=False)
     variants = list_tuned(grid, with_local)
     if rules.on == BASELINE:
-        variants = [variant for variant in variants if variant.algo == BASELINE]
+        plain = [variant for variant in variants if variant.overrides.get(WEIGHTING, EQUAL) == EQUAL]
+        variants = [variant for variant in plain if variant.algo == BASELINE]
         if len(variants) != 1:
             told = ", ".join(variant.label for variant in variants) or "none"
             raise UsageError(f"--tune-on local: needs one local run to choose on, this bench has {told}")
@@ -156,7 +157,10 @@ def _check(grid: Grid, rules: Rules) -> None:
     for one in grid.trials.ranges.values():
         if one.key == SHARE or one.key.partition(".")[0] == "scenario":
             raise UsageError(f"--tune: {one.key} is what a choice is made for, not an option to choose")
-        if rules.on == BASELINE and (one.algo not in (None, BASELINE) or one.key.startswith("algo.")):
+        if one.key == WEIGHTING:
+            raise UsageError(f"--tune: {WEIGHTING} is a part of the method; name each: --algos fedavg+uw,fedavg+dwa")
+        of_method = one.key.startswith("algo.") or is_below(one.key, [WEIGHTING_OPTIONS])
+        if rules.on == BASELINE and (one.algo not in (None, BASELINE) or of_method):
             raise UsageError(f"--tune-on local: {one.name} is an option of a method that local does not have")
 
 

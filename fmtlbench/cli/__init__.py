@@ -28,6 +28,7 @@ VERBS = (
     "stability",
     "plot",
     "cost",
+    "time",
     "export",
     "export_weights",
     "published",

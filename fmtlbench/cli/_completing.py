@@ -33,7 +33,10 @@ def _completer(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
         from argcomplete.completers import FilesCompleter
 
         before, comma, last = prefix.rpartition(",")
-        found = [f"{before}{comma}{name}" for name in names() if name.startswith(last)]
+        known = names()
+        if "+" in last and names is _algorithms:  # a method with a weighting of losses
+            known = [f"{last.rpartition('+')[0]}+{name}" for name in _weightings()]
+        found = [f"{before}{comma}{name}" for name in known if name.startswith(last)]
         return found + (FilesCompleter()(prefix) if "/" in last or last.startswith(".") else [])
 
     return find
@@ -43,6 +46,12 @@ def _algorithms() -> Iterable[str]:
     from ..algorithms import ALGORITHMS
 
     return ALGORITHMS
+
+
+def _weightings() -> Iterable[str]:
+    from ..weightings import WEIGHTINGS
+
+    return WEIGHTINGS
 
 
 def _scenarios() -> Iterable[str]:

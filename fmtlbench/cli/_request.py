@@ -95,7 +95,10 @@ def add_choice(parser: argparse.ArgumentParser) -> None:
         help="YAML with the words of these flags (algo: fedavg, set: {train.lr: 1e-3}, …), or a run's config.yaml; "
         "flags given beside it take the place of its values",
     )
-    parser.add_argument("--algo", help="a name (fmtlbench list algorithms) or a .py file")
+    parser.add_argument(
+        "--algo",
+        help="a name (fmtlbench list algorithms) or a .py file; NAME+WEIGHTING: with one of fmtlbench list weightings",
+    )
     parser.add_argument("--scenario", help="a name (fmtlbench list scenarios) or a .yml file")
     parser.add_argument("--preset", help="how big: a name (fmtlbench list presets) or a .yml file; default: nano")
     parser.add_argument("--seed", type=int, help="default: 0")

@@ -100,11 +100,30 @@ def _departures(run: RunFolder, summary: Summary | None) -> tuple[dict[str, tupl
         if config.departures is None:
             return {}, str(error)
         found = {path: (UNRECORDED, value) for path, value in config.departures.items()}
+    found |= {name: pair for name, pair in _weighting_values(config, summary).items() if pair[0] != pair[1]}
     options, defaults = config.algorithm.options, _default_options(config, summary)
     if defaults is None:
         return found, f"the options of {config.algorithm.name}, which is a file, are not compared"
     own = {f"algo.{name}": (defaults.get(name), value) for name, value in options.items()}
     return found | {name: pair for name, pair in own.items() if pair[0] != pair[1]}, None
+
+
+def _weighting_values(config: RunConfig, summary: Summary | None) -> dict[str, tuple[Any, Any]]:
+    """Return a run's weighting of losses and its options: by name, (what is usual, the run's)."""
+    from ..presets import default_options, preset_files, read_preset
+    from ..setting import EQUAL, WEIGHTING, WEIGHTING_OPTIONS
+    from ..weightings import WEIGHTINGS
+
+    name, options = config.train.weighting, config.train.weighting_options
+    usual = EQUAL if name == EQUAL else UNRECORDED
+    if config.preset in preset_files():
+        usual = (read_preset(config.preset)[0].get("train") or {}).get("weighting", EQUAL)
+    told = summary.get("weighting") if summary is not None else None
+    defaults = told["default_options"] if told else {}
+    if not told and name in WEIGHTINGS:
+        defaults = default_options(WEIGHTINGS[name], config.preset, {})
+    values = {f"{WEIGHTING_OPTIONS}.{option}": (defaults.get(option), value) for option, value in options.items()}
+    return {WEIGHTING: (usual, name), **values}
 
 
 def _compare_with_preset(config: RunConfig) -> dict[str, tuple[Any, Any]]:

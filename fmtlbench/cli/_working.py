@@ -211,7 +211,7 @@ def identity(run: Any) -> dict[str, Any]:
     config = run.config
     return {
         "name": run.label,
-        "algorithm": config.algorithm.name,
+        "algorithm": config.method,
         "scenario": config.scenario.name,
         "preset": config.preset,
         "seed": config.seed,

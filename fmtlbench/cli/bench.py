@@ -32,6 +32,7 @@ EXAMPLES = """examples:
   fmtlbench bench grid.yml --seeds 0
   fmtlbench bench grid.yml --dry-run --format sh > runs.sh
   fmtlbench bench grid.yml --executor ray --ray-address auto --jobs 8
+  fmtlbench bench --algos local,fedavg,fedavg+uw --scenarios mt_mt --seeds 0-4
   fmtlbench bench --algos fedavg --scenarios st_mt_1 --sweep train.lr=1e-3..1e-1:log5
   fmtlbench bench --algos fedavg,fedprox --scenarios st_mt_1 --seeds 0-4 --tune --trials 12 \\
       --search train.lr=1e-3..1e-1:log --search fedprox:algo.mu=1e-3..1:log
@@ -57,7 +58,10 @@ def add(verbs) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("grid", nargs="?", metavar="GRID.yml", help="a file that says what to run")
-    parser.add_argument("--algos", help="all, or names and .py files separated by commas; NAME[key=value] sets options")
+    parser.add_argument(
+        "--algos",
+        help="all, or names and .py files separated by commas; NAME[key=value] has options, NAME+WEIGHTING a weighting",
+    )
     parser.add_argument("--scenarios", help="all but the probes, or names and .yml files separated by commas")
     parser.add_argument("--seeds", help="for example 0-4,7; default: 0")
     parser.add_argument("--preset", help="how big: names (fmtlbench list presets) or .yml files; default: nano")

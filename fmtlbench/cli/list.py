@@ -33,6 +33,30 @@ def _architectures() -> list[dict]:
     ]
 
 
+def _weightings() -> list[dict]:
+    from ..presets import default_options
+    from ..weightings import WEIGHTINGS
+
+    return [
+        {
+            "name": name,
+            "title": weighting.title,
+            "description": _first_line(weighting),
+            "options": _assigned(default_options(weighting, "", {})),
+            "needs": describe_needs(weighting),
+            "fixed_weights": "left out" if weighting.scale_free else "multiply the losses",
+            "paper": weighting.paper,
+        }
+        for name, weighting in WEIGHTINGS.items()
+    ]
+
+
+def describe_needs(weighting: type) -> str:
+    """Say what a weighting is made from, and what that costs in a step of a client with m tasks."""
+    needs = "gradients: m backward passes" if weighting.needs_gradients else "losses: 1 backward pass"
+    return f"{needs}, 1 more forward pass" if weighting.needs_losses_again else needs
+
+
 def _backbones() -> list[dict]:
     from ..models.catalog import BACKBONES, TIMM
 
@@ -143,6 +167,7 @@ KINDS = {
     "datasets": _datasets,
     "tasks": _tasks,
     "partitions": _partitions,
+    "weightings": _weightings,
     "listeners": _listeners,
 }
 # With a pattern these are searched instead; there are too many to list them unasked.

@@ -138,13 +138,20 @@ def _title_runs(runs: list[StoredRun]) -> list[str]:
     """Title each run by its method as in tables; where titles are equal, add the seed or the run's hash."""
     from ..presets import default_options
     from ..reports.labels import Labels
+    from ..runs.summary import describe_weighting
 
     told = []
     for run in runs:
         method = run.config.algorithm
         defaults = default_options(run.algorithm, run.config.preset, run.config.preset_options)
         told.append(
-            {"algorithm": method.name, "title": run.title, "options": method.options, "default_options": defaults}
+            {
+                "algorithm": method.name,
+                "title": run.title,
+                "options": method.options,
+                "default_options": defaults,
+                "weighting": describe_weighting(run.config),
+            }
         )
     labels = Labels(told)
     titles = [labels.of(each) for each in told]

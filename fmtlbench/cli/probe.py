@@ -123,6 +123,8 @@ def _list_candidates(variants: list[Variant]) -> list[Candidate]:
     from ..algorithms import ALGORITHMS
     from ..reports.probes import Candidate
     from ..scenarios import ROLES
+    from ..setting import WEIGHTING
+    from ..weightings import WEIGHTINGS
 
     candidates = []
     for variant in variants:
@@ -130,8 +132,10 @@ def _list_candidates(variants: list[Variant]) -> list[Candidate]:
         for role in method.roles:
             if role not in ROLES:
                 raise unknown("role", role, ROLES, f"{method.name}.roles")
+        weighting = variant.overrides.get(WEIGHTING)
+        title = method.title + (f"+{WEIGHTINGS.resolve(weighting, '--algos').title}" if weighting else "")
         options = variant.label.partition("[")[1:]
-        candidates.append(Candidate(variant.label, method.title + "".join(options), tuple(method.roles)))
+        candidates.append(Candidate(variant.label, title + "".join(options), tuple(method.roles)))
     return candidates
 
 

@@ -13,6 +13,7 @@ EXAMPLES = """examples:
   fmtlbench run --algo fedhca2 --scenario st_mt_1
   fmtlbench run --algo fedavg --scenario st_mt_2 --seed 1 --rounds 10
   fmtlbench run --algo fedhca2 --scenario st_mt_1 --set algo.c=0.2 --set train.lr=5e-4
+  fmtlbench run --algo fedavg+uw --scenario mt_mt
   fmtlbench run --algo ./my_method.py --scenario ./my_scenario.yml
   fmtlbench run --config run.yaml --seed 1
   fmtlbench run --config runs/st_mt_1/fedavg/nano-synth-s0-0123abcd/config.yaml --out again

@@ -49,7 +49,7 @@ def train_batches(
         yield from (relabelled(view, batch) for batch in loaded)
         return
     for indices in parts:
-        arrays = view.dataset.batch(indices, keys=("image", *tasks))
+        arrays = _read_stack(view, indices, tasks)
         if "flip" in augment:
             flip(arrays, rng.random(len(arrays["image"])) < 0.5)
         yield relabelled(view, to_tensors(arrays, device))
@@ -64,7 +64,7 @@ def test_batches(
         yield from (relabelled(view, b) for b in _load_real_batches(view, parts, tasks, (), None, device, workers))
         return
     for indices in parts:
-        yield relabelled(view, to_tensors(view.dataset.batch(indices, keys=("image", *tasks)), device))
+        yield relabelled(view, to_tensors(_read_stack(view, indices, tasks), device))
 
 
 def relabelled(view: View, batch: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -98,7 +98,16 @@ def _load_real_batches(
 ) -> Iterator[dict[str, Tensor]]:
     from .loading import RealBatches, load  # imported late: it compiles loops that embedded data do not need
 
-    return load(RealBatches(view.dataset, parts, ("image", *tasks), augment, seed, amounts), device, workers)
+    batches = RealBatches(view.dataset, parts, ("image", *tasks), augment, seed, amounts, view.labels_of)
+    return load(batches, device, workers)
+
+
+def _read_stack(view: View, indices: np.ndarray, tasks: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """Return embedded images and their labels stacked to [B, ...]; some may have the labels of others."""
+    if not view.labels_of:
+        return view.dataset.batch(indices, keys=("image", *tasks))
+    labelled = np.array([view.labels_of.get(index, index) for index in indices.tolist()])
+    return view.dataset.batch(indices, keys=("image",)) | view.dataset.batch(labelled, keys=tasks)
 
 
 def _split_into_batches(indices: np.ndarray, size: int) -> list[np.ndarray]:

@@ -6,6 +6,7 @@ A batch depends only on its indices and seed, so any number of workers gives the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from ..errors import FmtlbenchError, UsageError
 from ..seeds import stream
 from ..tasks import TASKS
 from .tensors import empty_batch, fill
-from .transforms import prepare, test_transform, train_transform
+from .transforms import prepare, stretch_labels, test_transform, train_transform
 
 Batch = dict[str, Tensor]
 
@@ -34,6 +35,7 @@ class RealBatches(Dataset):
         augment: names of transforms.AUGMENTATIONS.
         seed: of the random transforms; None for test samples, which get none.
         amounts: strengths of the random transforms.
+        labels_of: image → another image whose labels it carries.
     """
 
     def __init__(
@@ -44,9 +46,10 @@ class RealBatches(Dataset):
         augment: tuple[str, ...],
         seed: int | None,
         amounts: Amounts = USUAL,
+        labels_of: Mapping[int, int] | None = None,
     ) -> None:
         self.dataset, self.parts, self.keys, self.augment, self.seed = dataset, parts, keys, augment, seed
-        self.amounts = amounts
+        self.amounts, self.labels_of = amounts, labels_of or {}
 
     def __len__(self) -> int:
         return len(self.parts)
@@ -70,14 +73,35 @@ class RealBatches(Dataset):
         return {key: torch.from_numpy(value) for key, value in batch.items()}
 
     def _transform(self, index: int) -> dict[str, np.ndarray]:
-        sample = read_sample(self.dataset, index, self.keys)
-        try:
-            if not self.dataset.checks_itself:
-                _check_labels(sample, self.dataset.info.classes)
+        sample = self._read(index)
+        with self._naming(index):
             size, resize = self.dataset.size, self.dataset.resize
             if self.seed is None:
                 return test_transform(sample, size, resize)
             return train_transform(sample, size, self.augment, stream(self.seed, index), self.amounts, resize)
+
+    def _read(self, index: int) -> dict[str, np.ndarray]:
+        """Return an image with its labels, or with those of another image, which are then brought to its size."""
+        if index not in self.labels_of:
+            return self._read_own(index)
+        image = read_sample(self.dataset, index, ("image",))["image"]
+        source = self.labels_of[index]
+        other = self._read_own(source)
+        with self._naming(source):
+            return {"image": image, **stretch_labels(other, image.shape[:2])}
+
+    def _read_own(self, index: int) -> dict[str, np.ndarray]:
+        sample = read_sample(self.dataset, index, self.keys)
+        if not self.dataset.checks_itself:
+            with self._naming(index):
+                _check_labels(sample, self.dataset.info.classes)
+        return sample
+
+    @contextmanager
+    def _naming(self, index: int) -> Iterator[None]:
+        """Say which image what is wrong is about."""
+        try:
+            yield
         except UsageError as error:
             raise type(error)(f"image {self.dataset.image_id(index)}: {error}") from None
 

@@ -16,15 +16,17 @@ from ..partitions import deal
 from ..scenarios import ClientSpec
 from ..seeds import stream
 from ..tasks import in_order
+from .label_noise import draw_label_sources
 
 
 @dataclass(frozen=True)
 class View:
-    """Some images of a dataset, with the relabelling rules of the client that uses them."""
+    """Some images of a dataset, with what makes the labels of the client that uses them differ from the dataset's."""
 
     dataset: Reader
     indices: np.ndarray
     relabel: Mapping[str, str] = field(default_factory=dict)  # task → rule of relabel.py
+    labels_of: Mapping[int, int] = field(default_factory=dict)  # image → the other image whose labels it carries
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -52,7 +54,8 @@ def client_data(config: RunConfig, datasets: Mapping[tuple[str, str], Reader]) -
         shares |= zip(members, shares_of(config, domain, pool, datasets[domain, "train"], len(members)))
     ordered = sorted(specs, key=lambda spec: spec.index)
     data = [_make_views(config, spec, shares[spec.index], datasets) for spec in ordered]
-    return _hold_validation_out(config, ordered, data) if config.data.validation else data
+    data = _hold_validation_out(config, ordered, data) if config.data.validation else data
+    return [_add_label_noise(config, spec, each) for spec, each in zip(ordered, data)]
 
 
 def shares_of(config: RunConfig, domain: str, pool: str | None, dataset: Reader, clients: int) -> list[np.ndarray]:
@@ -101,6 +104,19 @@ def _exchange_tests(spec: ClientSpec, data: ClientData, held: np.ndarray) -> Cli
         )
     validation = replace(data.train, indices=share[chosen])
     return ClientData(replace(data.train, indices=share[~chosen]), dict.fromkeys(data.tests, validation))
+
+
+def _add_label_noise(config: RunConfig, spec: ClientSpec, data: ClientData) -> ClientData:
+    """Return a client's data with the wrong labels of data.label_noise among its training images, and nowhere else."""
+    share = (config.data.label_noise or {}).get(spec.id)
+    if not share:
+        return data
+    rng = stream(config.seed, "label_noise", spec.id)
+    try:
+        sources = draw_label_sources(data.train.indices, share, rng)
+    except UsageError as error:
+        raise UsageError(f"data.label_noise: client {spec.id!r}: {error}") from None
+    return replace(data, train=replace(data.train, labels_of=sources))
 
 
 def _make_views(config: RunConfig, spec: ClientSpec, share: np.ndarray, datasets: dict) -> ClientData:

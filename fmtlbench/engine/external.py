@@ -201,7 +201,7 @@ def score_in_setting(
         **describe_setting(config),
         "data_fingerprints": {f"{domain}/{part}": d.fingerprint for (domain, part), d in datasets.items()},
     }
-    judged = [_describe_client(party, data[party.index]) for party in members]
+    judged = [_describe_client(config, party, data[party.index]) for party in members]
     return found.write(out, about, judged, config.dump())
 
 
@@ -218,7 +218,7 @@ def _pair_client(found: ExternalScores, config: RunConfig, party: Party, view: V
     return [found.pair(specs[task], place / task, ViewLabels(specs[task], view), ids) for task in party.tasks]
 
 
-def _describe_client(party: Party, data: ClientData) -> ClientRecord:
+def _describe_client(config: RunConfig, party: Party, data: ClientData) -> ClientRecord:
     record: ClientRecord = {
         "id": party.id,
         "dataset": party.dataset,
@@ -227,6 +227,8 @@ def _describe_client(party: Party, data: ClientData) -> ClientRecord:
     }
     if data.train.relabel:
         record["relabel"] = dict(data.train.relabel)
+    if share := (config.data.label_noise or {}).get(party.id):
+        record["label_noise"] = share
     return record
 
 

@@ -24,7 +24,7 @@ def make_algorithm(config: RunConfig, members: list[Party]) -> Hooks:
     # First the network: only the file that was executed last may import in a hook what lies beside it.
     network_of(config.model)
     chosen = ALGORITHMS.resolve(config.algorithm.file or config.algorithm.name)
-    return Hooks(chosen, build_options(chosen, config.algorithm.options, {}), members)
+    return Hooks(chosen, build_options(chosen, config.algorithm.options, {}), members, config.federation.rounds)
 
 
 class Newcomer(Algorithm):

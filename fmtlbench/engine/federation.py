@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,13 +14,14 @@ import torch
 from ..algorithms import Kinds
 from ..cost.clock import OTHER, stopwatch
 from ..data.views import newcomers, parties
-from ..exchange import Party, Round, Rows
+from ..exchange import Owner, Party, Round, Rows
 from ..row_algebra import gram
 from ..runs.records import RoundRow, Score, Updates
 from ..seeds import stream
 from .checkpoint import Checkpoint, state_file, write_state
 from .executor import Executor, OnStep, SerialExecutor
 from .factory import ClientFactory, make_algorithm
+from .faults import Attendance, attend
 from .ledger import Ledger
 from .messages import (
     ClientRows,
@@ -29,6 +31,7 @@ from .messages import (
     Load,
     Message,
     Reply,
+    RowNames,
     Save,
     Send,
     Train,
@@ -37,6 +40,7 @@ from .messages import (
 )
 from .state_trees import to_device
 
+EXTRA = "extra"  # in the ledger: what a method sends beside rows
 KeepWeights = Callable[[str, dict[str, torch.Tensor]], None]  # told a client's id and its network's tensors
 
 
@@ -46,11 +50,19 @@ class Trained:
 
     index: int
     kinds: Kinds  # that travel in it
-    present: list[int]
+    attendance: Attendance
     # What the clients started from, and what they sent, by kind; also of kinds that stay, but are to be described.
     before: dict[str, torch.Tensor]
     after: dict[str, torch.Tensor]
     reports: list[TrainReport]
+    names: dict[int, RowNames]  # by client and kind: which rows, where these are not all of its main track's
+    measured: dict[int, dict[str, torch.Tensor]]  # by client: what it told beside its rows
+    sizes: dict[int, dict[str, int]]  # by client: bytes of its rows by kind, where it compressed them
+
+    @property
+    def present(self) -> list[int]:
+        """Who took part."""
+        return self.attendance.present
 
 
 class Federation:
@@ -100,7 +112,7 @@ class Federation:
         return [reply for _, reply in self._ask(messages)]
 
     def present(self, index: int) -> list[int]:
-        """Return who takes part in round `index`: all who are there, or a seeded sample of the configured share."""
+        """Return who is chosen for round `index`: all who are there, or a seeded sample of the configured share."""
         there, share = self._there(index), self.config.federation.participation
         if share == 1:
             return there
@@ -121,8 +133,9 @@ class Federation:
 
     @property
     def _somebody_misses_rounds(self) -> bool:
-        always = all(spec.always_there for spec in self.config.scenario.parties())
-        return self.config.federation.participation < 1 or not always
+        always, how = all(spec.always_there for spec in self.config.scenario.parties()), self.config.federation
+        faulty = how.dropout > 0 or (how.stragglers > 0 and how.straggler_work == "dropped")
+        return how.participation < 1 or faulty or not always
 
     def round(self, index: int, on_step: OnStep | None = None, describe: bool = False) -> RoundRow:
         """Run round `index`; return its row for metrics.jsonl, without scores. Absent clients keep their models."""
@@ -135,36 +148,77 @@ class Federation:
         """
         self.clock.start()
         self.ledger = Ledger(self.algorithm.billed_copies())
-        kinds, present = self.algorithm.shared(index), self.present(index)
-        install = self._catch_up(present)
+        kinds = self.algorithm.shared(index)
+        attendance = attend(self.config.federation, self.config.seed, index, self.present(index), self.parties)
+        present = attendance.present
+        install, parcels = self._catch_up(present), self._pack(present)
         asked = ("encoder",) if describe and self.config.evaluation.updates == "encoder" else ()
         shown = tuple(kind for kind in asked if kind not in kinds)
-        held = {kind: self._known.rows(kind, present) for kind in (*kinds, *shown)}
+        names = {i: self._rows_sent(index, i, kinds) for i in present}
+        held = {kind: self._held(kind, names) for kind in (*kinds, *shown)}
         unknown = tuple(kind for kind in held if held[kind] is None)
-        before = {kind: self._room(kind, present) if rows is None else rows for kind, rows in held.items()}
-        messages: dict[int, Message] = {i: Train(index, kinds, install.get(i), unknown, shown) for i in present}
-        after = {kind: self._room(kind, present) for kind in held}
-        reports = []
+        before = {kind: self._room(kind, names) if rows is None else rows for kind, rows in held.items()}
+        messages: dict[int, Message] = {
+            i: Train(index, kinds, install.get(i), unknown, shown, parcels[i], attendance.work.get(i, 1.0), names[i])
+            for i in present
+        }
+        after = {kind: self._room(kind, names) for kind in held}
+        trained = Trained(index, kinds, attendance, before, after, [], names, {}, {})
         with self.clock.phase("train"):
             for i, reply in self._ask(messages, on_step):
-                reports.append(required(reply.report, messages[i], self.parties[i].id))
+                trained.reports.append(required(reply.report, messages[i], self.parties[i].id))
+                # Copies: what came from another process lies in memory that nobody may write to.
+                trained.measured[i] = {name: t.to(self.device, copy=True) for name, t in reply.measured.items()}
+                trained.sizes[i] = reply.sizes
                 for kind in held:
-                    self._place(after[kind], kind, present, i, reply.rows[kind])
+                    self._place(after[kind], kind, names, i, reply.rows[kind])
                     if kind in reply.start:
-                        self._place(before[kind], kind, present, i, reply.start[kind])
+                        self._place(before[kind], kind, names, i, reply.start[kind])
         self._known.forget(present)  # what they hold of a kind that did not travel is theirs now
-        return Trained(index, kinds, present, before, after, reports)
+        return trained
 
-    def _room(self, kind: str, clients: list[int]) -> torch.Tensor:
+    def _rows_sent(self, index: int, client: int, kinds: Kinds) -> RowNames:
+        """Return which rows of each kind a client exchanges, where these are not simply those of its main track."""
+        asked = {kind: self.algorithm.rows_sent(index, self.parties[client], kind) for kind in kinds}
+        return {kind: names for kind, names in asked.items() if names is not None}
+
+    def _owners(self, client: int, kind: str, names: RowNames) -> tuple[Owner, ...]:
+        """Return whose rows of a kind a client exchanges."""
+        if kind in names:
+            return tuple(Owner(client, task, track) for track, task in names[kind])
+        return self.facts[client].layouts[kind].owners
+
+    def _held(self, kind: str, names: Mapping[int, RowNames]) -> torch.Tensor | None:
+        """Return the rows that clients start from; None if they must be asked, as where they choose by themselves."""
+        if self.algorithm.has("adopt") or any(kind in named for named in names.values()):
+            return None
+        return self._known.rows(kind, list(names))
+
+    @torch.no_grad()
+    def _pack(self, present: list[int]) -> dict[int, dict[str, torch.Tensor]]:
+        """Return what the method sends each client beside rows; it is billed."""
+        parcels = {i: self.algorithm.parcel(i) for i in present}
+        for i, parcel in parcels.items():
+            if parcel:
+                self.ledger.book(self.parties[i].id, "down", EXTRA, parcel.values(), copies=1)
+        return parcels
+
+    def _room(self, kind: str, names: Mapping[int, RowNames]) -> torch.Tensor:
         """Return an empty matrix for the rows of these clients: a row per encoder, or per decoder in client order."""
-        layouts = [self.facts[i].layouts[kind] for i in clients]
-        return torch.empty(sum(len(layout.owners) for layout in layouts), layouts[0].width, device=self.device)
+        count = sum(len(self._owners(i, kind, named)) for i, named in names.items())
+        return torch.empty(count, self.facts[next(iter(names))].layouts[kind].width, device=self.device)
 
     def _place(
-        self, matrix: torch.Tensor, kind: str, clients: list[int], client: int, rows: list[torch.Tensor]
+        self,
+        matrix: torch.Tensor,
+        kind: str,
+        names: Mapping[int, RowNames],
+        client: int,
+        rows: list[torch.Tensor],
     ) -> None:
         """Write a client's rows where they belong in the matrix of these clients."""
-        first = sum(len(self.facts[i].layouts[kind].owners) for i in clients[: clients.index(client)])
+        others = takewhile(lambda i: i != client, names)
+        first = sum(len(self._owners(i, kind, names[i])) for i in others)
         for place, row in enumerate(rows, start=first):
             matrix[place].copy_(row)
 
@@ -177,46 +231,78 @@ class Federation:
         kinds, present = trained.kinds, trained.present
         with self.clock.phase("upload"):
             seen = {
-                kind: self._rows(present, kind, trained.before[kind], trained.after[kind]) for kind in trained.after
+                kind: self._rows(trained.names, kind, trained.before[kind], trained.after[kind])
+                for kind in trained.after
             }
             rows = {kind: seen[kind] for kind in kinds}
-            self._book("up", rows, {kind: trained.after[kind] for kind in kinds})
+            self._book_uploads(rows, trained)
         with self.clock.phase("aggregate"), torch.no_grad():
-            rnd = Round(trained.index, tuple(self.parties), rows.get("encoder"), rows.get("decoder"))
+            steps = {i: report.steps for i, report in zip(present, trained.reports)}
+            both = rows.get("encoder"), rows.get("decoder")
+            rnd = Round(trained.index, tuple(self.parties), *both, steps, trained.measured)
             new = self.algorithm.aggregate(rnd) if kinds else {}
         with self.clock.phase("download"):
-            self._scatter(rows, new)
+            self._scatter(rows, new, trained.names)
             self._remember(new, trained)
             if last:
                 self._welcome()
         ids = [self.parties[i].id for i in present]
+        weights = {name: r.task_weights for name, r in zip(ids, trained.reports) if r.task_weights is not None}
         row = {  # in the order of the file's keys
             "round": trained.index + 1,
             **({"present": ids} if len(present) < len(self.parties) else {}),
+            **self._tell_faults(trained.attendance),
             "losses": {name: r.losses for name, r in zip(ids, trained.reports)},
             "grad_norm": {name: r.grad_norm for name, r in zip(ids, trained.reports)},
+            **({"task_weights": weights} if weights else {}),
             "bytes_up": self.ledger.total("up"),
             "bytes_down": self.ledger.total("down"),
             "ledger": self.ledger.clients,
-            "algorithm": self.algorithm.diagnostics(),
+            "algorithm": self.algorithm.diagnostics() if kinds else {},  # those of an earlier round are not this one's
             **({"updates": self._describe(seen)} if describe and seen else {}),
         }
         return cast(RoundRow, row)
+
+    def _tell_faults(self, attendance: Attendance) -> dict[str, Any]:
+        """Return whom faults met in a round, for its row; nothing where they met nobody."""
+        dropped = [self.parties[i].id for i in attendance.dropped]
+        work = {self.parties[i].id: share for i, share in attendance.work.items()}
+        return {**({"dropped": dropped} if dropped else {}), **({"work": work} if work else {})}
 
     def _describe(self, rows: dict[str, Rows]) -> dict[str, Updates]:
         """Return the inner products of the clients' updates by kind, with the rows' owners."""
         return {
             kind: {
-                "owners": [[self.parties[o.client].id, o.task] for o in r.owners],
+                "owners": [[self._name(o), o.task] for o in r.owners],
                 "gram": gram(r.after, r.before).tolist(),
             }
             for kind, r in rows.items()
         }
 
+    def _name(self, owner: Owner) -> str:
+        """Return a client's id, with the track where it is not the main one."""
+        name = self.parties[owner.client].id
+        return name if owner.track == "main" else f"{name} ({owner.track})"
+
     def _book(self, direction: str, rows: dict[str, Rows], values: dict[str, torch.Tensor]) -> None:
+        """Bill rows, but for tensors of them that stay home."""
         for kind, matrix in values.items():
+            home = self.algorithm.kept_home(kind, rows[kind].tensors)
+            free = sum(t.stop - t.start for t in home)
             for owner, row in zip(rows[kind].owners, matrix):
-                self.ledger.book(self.parties[owner.client].id, direction, kind, [row])
+                self.ledger.book(self.parties[owner.client].id, direction, kind, [row[free:]])
+
+    def _book_uploads(self, rows: dict[str, Rows], trained: Trained) -> None:
+        """Bill what came: rows as they are or compressed, and what the method measured."""
+        if any(trained.sizes.values()):
+            for i, sizes in trained.sizes.items():
+                for kind, size in sizes.items():
+                    self.ledger.book_bytes(self.parties[i].id, "up", kind, self.ledger.copies * size)
+        else:
+            self._book("up", rows, {kind: trained.after[kind] for kind in trained.kinds})
+        for i, measured in trained.measured.items():
+            if measured:
+                self.ledger.book(self.parties[i].id, "up", EXTRA, measured.values(), copies=1)
 
     def evaluate(self, index: int, keep: KeepWeights | None = None) -> list[Score]:
         """Return every client's scores as its model is now: after round `index`, or between its halves.
@@ -240,18 +326,18 @@ class Federation:
                     keep(names[index], required(reply.weights, message, names[index]))
         return scores
 
-    def _rows(self, clients: list[int], kind: str, before: torch.Tensor, after: torch.Tensor) -> Rows:
-        layouts = [self.facts[i].layouts[kind] for i in clients]
-        return Rows(tuple(owner for layout in layouts for owner in layout.owners), before, after, layouts[0].tensors)
+    def _rows(self, names: Mapping[int, RowNames], kind: str, before: torch.Tensor, after: torch.Tensor) -> Rows:
+        owners = tuple(owner for i, named in names.items() for owner in self._owners(i, kind, named))
+        return Rows(owners, before, after, self.facts[next(iter(names))].layouts[kind].tensors)
 
-    def _scatter(self, rows: dict[str, Rows], new: dict[str, torch.Tensor]) -> None:
+    def _scatter(self, rows: dict[str, Rows], new: dict[str, torch.Tensor], names: Mapping[int, RowNames]) -> None:
         """Send every client its new rows."""
         replies: dict[int, ClientRows] = {}
         for kind, values in new.items():
             for owner, value in zip(rows[kind].owners, values):
                 replies.setdefault(owner.client, {}).setdefault(kind, []).append(value)
         self._book("down", rows, new)
-        self._tell({i: Install(mine) for i, mine in replies.items()})
+        self._tell({i: Install(mine, names[i]) for i, mine in replies.items()})
 
     def _catch_up(self, present: list[int]) -> dict[int, ClientRows]:
         """Return the common model for clients that missed a round, by client."""
@@ -261,7 +347,9 @@ class Federation:
         self.behind -= returning
         for i, by_kind in sent.items():
             for kind, rows in by_kind.items():
-                self.ledger.book(self.parties[i].id, "down", kind, rows)
+                home = self.algorithm.kept_home(kind, self.facts[i].layouts[kind].tensors)
+                free = sum(t.stop - t.start for t in home)
+                self.ledger.book(self.parties[i].id, "down", kind, [row[free:] for row in rows])
                 self._known.forget([i], [kind])
         return sent
 
@@ -269,12 +357,17 @@ class Federation:
         """Note what absent clients must be sent later, and what the present ones hold now."""
         absent = set(range(len(self.parties))).difference(trained.present)
         if self._somebody_misses_rounds:
-            self.common |= {kind: new[kind][0].clone() for kind in self.algorithm.common if kind in new}
+            still = {kind: row for kind, row in self.common.items() if kind in self.algorithm.common}
+            self.common = still | {kind: new[kind][0].clone() for kind in self.algorithm.common if kind in new}
             self.behind |= absent
         if self.config.federation.statistics == "home":  # a client may not take statistics as they were sent
+            named = {kind for names in trained.names.values() for kind in names}
             for kind in trained.kinds:
+                if kind in named:  # of which other rows may travel next time
+                    continue
                 installed = kind in new and self.algorithm.installs
-                self._known.keep(kind, trained.present, new[kind] if installed else trained.after[kind])
+                if installed or self.config.federation.compression == "none":  # else it has what it did not send
+                    self._known.keep(kind, trained.present, new[kind] if installed else trained.after[kind])
 
     @torch.no_grad()
     def _welcome(self) -> None:

@@ -20,6 +20,10 @@ class Ledger:
     def book(self, client: str, direction: str, kind: str, rows: Iterable[Tensor], copies: int | None = None) -> None:
         """Add the bytes of `rows`; `copies` where they are not the method's own protocol."""
         size = (copies or self.copies) * sum(row.numel() * row.element_size() for row in rows)
+        self.book_bytes(client, direction, kind, size)
+
+    def book_bytes(self, client: str, direction: str, kind: str, size: int) -> None:
+        """Add bytes that were counted elsewhere."""
         kinds = self.clients.setdefault(client, {"up": {}, "down": {}})[direction]
         kinds[kind] = kinds.get(kind, 0) + size
 

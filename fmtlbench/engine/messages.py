@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from ..algorithms import RowName
     from ..exchange import Owner, TensorSlice
     from ..runs.records import Score
 
 ClientRows = dict[str, list["Tensor"]]  # by kind, the rows of one client: one per owner
+RowNames = dict[str, "tuple[RowName, ...]"]  # by kind, which rows: (track, task); without a kind, the main track's
 Value = TypeVar("Value")
 
 
@@ -28,6 +30,9 @@ class Train:
     install: ClientRows | None = None  # take these first: what a client that was away is brought up to date with
     start_of: tuple[str, ...] = ()  # kinds whose rows at the start the server does not know: send these too
     shown: tuple[str, ...] = ()  # kinds that do not travel, whose updates are looked at all the same
+    parcel: dict[str, Tensor] = field(default_factory=dict)  # what the method sends beside rows
+    work: float = 1.0  # the share of its batches that the client has time for
+    names: RowNames = field(default_factory=dict)  # which rows of a kind are meant, where not all of the main track's
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,7 @@ class Install:
     """Take what the server sends: as the new model, or as the anchor of the local objective."""
 
     rows: ClientRows
+    names: RowNames = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,8 @@ class Reply:
     report: TrainReport | None = None  # Train
     rows: ClientRows = field(default_factory=dict)  # Train, Send
     start: ClientRows = field(default_factory=dict)  # Train: where `start_of` stood before the local epochs
+    measured: dict[str, Tensor] = field(default_factory=dict)  # Train: what the method's `measure` told
+    sizes: dict[str, int] = field(default_factory=dict)  # Train: bytes of compressed rows, by kind
     scores: tuple[Score, ...] = ()  # Evaluate
     weights: dict[str, Tensor] | None = None  # Evaluate with `weights`: the scored network's, by name
     state: dict[str, Any] | None = None  # Save without a file
@@ -106,6 +114,8 @@ class TrainReport:
     losses: dict[str, float]  # unweighted, mean over the last local epoch of the track that is scored
     grad_norm: float | None
     seconds: float
+    steps: int = 0  # of the optimiser, on one track
+    task_weights: dict[str, float] | None = None  # of the last step, where a weighting has any to tell
 
 
 @dataclass(frozen=True)

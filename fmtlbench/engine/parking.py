@@ -64,9 +64,9 @@ class Parking:
 
 
 def _storages(tensors: Iterable[Tensor]) -> list[torch.UntypedStorage]:
-    """Return the memory behind tensors, each piece once."""
-    found = {storage.data_ptr(): storage for t in tensors if (storage := t.untyped_storage()).nbytes()}
-    return list(found.values())
+    """Return the memory behind tensors, each piece once; what numpy has seen cannot be emptied and stays."""
+    every = (t.untyped_storage() for t in tensors)
+    return list({storage.data_ptr(): storage for storage in every if storage.nbytes() and storage.resizable()}.values())
 
 
 def _bytes(storage: torch.UntypedStorage) -> Tensor:

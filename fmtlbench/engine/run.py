@@ -33,12 +33,13 @@ from ..runs.records import ClientRecord, Cost, Manifest, RoundRow, Score, Sessio
 from ..runs.result import RunResult
 from ..runs.session import session, versions
 from ..runs.store import RunStore, StoreError
-from ..runs.summary import describe_setting
+from ..runs.summary import describe_setting, describe_weighting
 from .checkpoint import Checkpoint, DamagedCheckpoint, save_checkpoint
 from .executor import Executor, SerialExecutor
 from .factory import ClientFactory
 from .federation import Federation, KeepWeights
 from .kept_networks import keeping_networks
+from .loss_weights import clients_without_choice
 from .precision import check_amp
 from .process_settings import process_settings
 from .torch_compile import check_compile
@@ -113,6 +114,9 @@ def _run(
     meter.include(federation.executor.use)
     meter.begin(store.timing())
     rounds = config.federation.rounds
+    if untouched := clients_without_choice(config, federation.parties):
+        names = ", ".join(party.id for party in untouched)
+        progress.note(f"train.weighting={config.train.weighting}: one task per step, so nothing to weigh for {names}")
     progress.begin(Start(rounds, done, federation.steps_per_round, store.folder, config))
     told: set[str] = set()
     for index in range(done, rounds):
@@ -245,6 +249,7 @@ def _finish(
         "title": federation.algorithm.title,
         "options": config.algorithm.options,
         "default_options": default_options(federation.algorithm, config.preset, config.preset_options),
+        **({"weighting": weighting} if (weighting := describe_weighting(config)) else {}),
         "dataset_titles": {p.dataset: config.data.dataset(p.dataset).title for p in everybody.values()},
         **describe_setting(config),
         "versions": versions(),
@@ -277,5 +282,7 @@ def _about(federation: Federation, members: Sequence[Party]) -> list[ClientRecor
         }
         if rules := federation.data[party.index].train.relabel:
             record["relabel"] = dict(rules)
+        if noise := (federation.config.data.label_noise or {}).get(party.id):
+            record["label_noise"] = noise
         records.append(record)
     return records

@@ -35,6 +35,7 @@ from .client import Client
 from .factory import make_algorithm
 from .kept_networks import KeptNetworks
 from .process_settings import process_settings
+from .split_network import load_network
 from .state_trees import to_device
 from .track import Track
 
@@ -110,7 +111,7 @@ class StoredRun:
             self.open(data_root, device, progress)
             return
         self._set_up(device, progress, images)
-        if self.kept is None and self._choose_network().finetune:
+        if self.kept is None and (self._choose_network().finetune or self.algorithm.changes_scored):
             self.open(data_root, device, progress)
         else:
             self._tell_what_differs()
@@ -166,19 +167,19 @@ class StoredRun:
     @contextmanager
     def network(self, party: Party) -> Iterator[nn.Module]:
         """Lend the network of a client that is scored, in evaluation mode."""
-        if self.kept is None and self._choose_network().finetune:
+        if self.kept is None and (self._choose_network().finetune or self.algorithm.changes_scored):
             client = Client(self.config, party, self.data[party.index], self.algorithm, self.device)
             client.load_state_dict(self._state(f"client-{party.index:03d}"))
             with client.scored_model(self.done - 1) as model:
                 yield model.eval()
             return
-        model = build_client_model(self.config, party)
         if self.kept is not None:
-            model.load_state_dict(self.kept.state(party.id))
-            model.to(self.device)
-        else:
-            state = self._state(f"client-{party.index:03d}")[self._choose_network().track]
-            Track(model, self.config.train, self.device).restore(state["vector"], state["buffers"])
+            kept = load_network(partial(build_client_model, self.config, party), self.kept.state(party.id))
+            yield kept.to(self.device).eval()
+            return
+        model = build_client_model(self.config, party)
+        state = self._state(f"client-{party.index:03d}")[self._choose_network().track]
+        Track(model, self.config.train, self.device).restore(state["vector"], state["buffers"])
         yield model.eval()
 
     def _choose_network(self) -> Evaluation:

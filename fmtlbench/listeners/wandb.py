@@ -38,9 +38,9 @@ class WeightsAndBiases(RoundLogger):
             mode=self.mode,
             id=_identity(place / "run-id", config.hash()),
             resume="allow" if self.mode == "online" else None,
-            name=f"{config.scenario.name} {config.algorithm.name} s{config.seed}",
+            name=f"{config.scenario.name} {config.method} s{config.seed}",
             group=config.scenario.name,
-            job_type=config.algorithm.name,
+            job_type=config.method,
             config=plain(config),
             settings=self.wandb.Settings(
                 silent=True, console="off", disable_git=True, disable_code=True, save_code=False, x_disable_stats=True

@@ -144,7 +144,8 @@ def _sum(terms: Iterator[str]) -> str:
 def _compile(name: str, arguments: str, body: list[str], **options: Any) -> Kernel:
     """Compile a function of this name, arguments and lines."""
     text = "\n    ".join([f"def {name}({arguments}):", *body]) + "\n"
-    space: dict[str, Any] = {"float64": np.float64, "__name__": __name__}
+    known = {"float32": np.float32, "float64": np.float64, "sqrt": np.sqrt}
+    space: dict[str, Any] = {**known, "__name__": __name__}
     # Under this file's name, beside which numba keeps the compiled code; the text is part of what it compares.
     exec(compile(text, __file__, "exec"), space)
     return entry(space[name], nogil=True, **options)

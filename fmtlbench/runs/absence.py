@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ..files import write_json
 from .file_names import ABSENT
 from .folder import DamagedRun, read_record, with_format
-from .records import AbsenceRecord
+from .records import AbsenceRecord, WeightingRecord
 
 if TYPE_CHECKING:
     from ..algorithms import Algorithm
@@ -43,6 +43,7 @@ class Absence:
     setting: str
     seed: int | None = None  # None: every seed
     default_options: dict[str, Any] | None = None  # of the method under the preset; None: not recorded
+    weighting: WeightingRecord | None = None  # None: equal
 
     @classmethod
     def of(
@@ -54,6 +55,7 @@ class Absence:
         setting: Setting,
         seed: int | None = None,
         default_options: Mapping[str, Any] | None = None,
+        weighting: WeightingRecord | None = None,
     ) -> Absence:
         """Make the absence of `method` in a setting, for one seed or for all."""
         return cls(
@@ -69,12 +71,16 @@ class Absence:
             setting=setting.key,
             seed=seed,
             default_options=None if default_options is None else dict(default_options),
+            weighting=weighting,
         )
 
 
-def refused_file(algorithm: str, options: Mapping[str, Any], setting: Setting) -> Path:
+def refused_file(
+    algorithm: str, options: Mapping[str, Any], setting: Setting, weighting: WeightingRecord | None = None
+) -> Path:
     """Name the file of a refusal, below the output folder: by method, options and setting, whatever the reason."""
-    identity = json.dumps([algorithm, options, setting.key], sort_keys=True)
+    chosen = [weighting["name"], weighting["options"]] if weighting else []
+    identity = json.dumps([algorithm, options, setting.key, *chosen], sort_keys=True)
     data = f"{setting.value('preset')}-{setting.value('data')}"
     leaf = f"{data}-{hashlib.sha256(identity.encode()).hexdigest()[:8]}{ABSENT}"
     return Path(setting.value("scenario")) / algorithm / leaf

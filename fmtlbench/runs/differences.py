@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..setting import LATER, flatten, identity, is_below
+from ..code_identity import ADDED
+from ..setting import LATER, WEIGHTING, flatten, identity, is_below
 from .folder import RunFolder
 from .records import Manifest, Score, Summary
 
@@ -47,8 +48,12 @@ def compare_runs(first: RunFolder, second: RunFolder) -> Differences:
     """Read two runs and tell in what they differ; an unfinished one has no scores."""
     config = _pairs(identity(first.config()), identity(second.config()), LATER)
     circumstances = _pairs(_circumstances(first.manifest()), _circumstances(second.manifest()))
-    if "algorithm.name" in config:
-        circumstances.pop("code.parts.method", None)  # of two methods it differs anyway
+    for key, part in (("algorithm.name", "method"), (WEIGHTING, "weighting")):
+        if key in config:
+            circumstances.pop(f"code.parts.{part}", None)  # of two methods it differs anyway
+    for path in (f"code.parts.{part}" for part in ADDED):
+        if None in circumstances.get(path, ()):  # not recorded by the older one
+            del circumstances[path]
     return Differences(
         config,
         circumstances,

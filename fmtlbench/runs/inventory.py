@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from ..errors import FmtlbenchError
+from ..setting import EQUAL, WEIGHTING, flatten
 from . import file_names
 from .find import locate_runs
 from .folder import DamagedRun, RunFolder
 from .kept import available, kept_in, size_on_disk
+from .summary import name_method
 from .type_check import find_misfit
 
 FINISHED, UNFINISHED, DAMAGED = STATES = ("finished", "unfinished", "damaged")
@@ -37,7 +39,7 @@ class RunLine:
     state: str
     changed: float  # when its newest record was written, seconds since 1970
     bytes: int  # on disk
-    algorithm: str | None = None
+    algorithm: str | None = None  # as --algo takes it: fedavg+uw
     scenario: str | None = None
     preset: str | None = None
     seed: int | None = None
@@ -66,7 +68,7 @@ def describe_run(folder: Path, name: str) -> RunLine:
     try:
         summary = run.summary()
         told: Mapping[str, Any] = _identity_of_config(run) if summary is None else summary
-        found |= {key: told[key] for key in _IDENTITY}
+        found |= {key: told[key] for key in _IDENTITY} | {"algorithm": name_method(told)}
         kept = kept_in(run)
         if summary is None:
             seconds = sum(sum(row["seconds"].values()) for row in run.timing())
@@ -101,7 +103,8 @@ def _identity_of_config(run: RunFolder) -> dict[str, Any]:
         raise DamagedRun(run.path, f"{file_names.CONFIG} lacks the method, the scenario or another value") from None
     if wrong := find_misfit(Identity, [identity]):
         raise DamagedRun(run.path, f"{file_names.CONFIG}: {wrong[1]}")
-    return identity
+    weighting = flatten(tree).get(WEIGHTING, EQUAL)
+    return {**identity, "weighting": None if weighting == EQUAL else {"name": weighting}}
 
 
 def _last_change(folder: Path) -> float:

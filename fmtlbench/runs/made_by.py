@@ -39,7 +39,7 @@ class Found:
 
     def is_by(self, code: CodeIdentity) -> bool:
         """Whether this code made it, and no other."""
-        return all(made is not None and made["sha256"] == code.sha256 for made in self.codes)
+        return all(made is not None and not code.find_changes(made["parts"]) for made in self.codes)
 
     def explain(self, code: CodeIdentity) -> str:
         """Say how the code that made it differs from this one."""

@@ -42,6 +42,7 @@ class ClientRecord(_ClientKeys, total=False):
     samples: int
     parameters: dict[str, Any]
     relabel: dict[str, str]  # task → rule, where its labels are not the dataset's
+    label_noise: float  # share of its training images that carry the labels of another one, where there are some
 
 
 class _CodeKeys(TypedDict):
@@ -83,6 +84,15 @@ class External(_ExternalKeys, total=False):
     doubts: list[str]  # what somebody vouched for
 
 
+class WeightingRecord(TypedDict):
+    """How clients weighed their tasks' losses, and what the options of that are by default."""
+
+    name: str
+    title: str
+    options: dict[str, Any]
+    default_options: dict[str, Any]
+
+
 class _SummaryKeys(TypedDict):
     algorithm: str
     scenario: str
@@ -101,6 +111,7 @@ class Summary(_SummaryKeys, total=False):
     title: str | None
     options: dict[str, Any] | None
     default_options: dict[str, Any] | None  # of the method under the run's preset, when it ran
+    weighting: WeightingRecord | None  # null or absent: equal, as methods do by themselves
     dataset_titles: dict[str, str] | None  # what tables call the datasets
     scenario_version: int | None
     device: str | None
@@ -137,8 +148,11 @@ class RoundRow(_RoundKeys, total=False):
 
     format: int
     present: list[str]
+    dropped: list[str]  # chosen for the round, but delivered nothing
+    work: dict[str, float]  # of stragglers: the share of their batches that they had time for
     losses: dict[str, dict[str, float | None]]
     grad_norm: dict[str, float | None]
+    task_weights: dict[str, dict[str, float]]  # by client: the weighting's, in the last step of the round
     ledger: dict[str, dict[str, dict[str, int]]]
     algorithm: dict[str, Any] | None
     updates: dict[str, Updates] | None
@@ -331,3 +345,4 @@ class AbsenceRecord(_AbsenceKeys, total=False):
 
     format: int
     default_options: dict[str, Any] | None
+    weighting: WeightingRecord | None

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from .folder import DamagedRun, RunFolder
 from .records import Cost, Score, Summary
+from .summary import title_method
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,7 +52,7 @@ class RunResult:
 
     def _title(self) -> str:
         s = self.summary
-        return f"{s.get('title') or s['algorithm']} on {s['scenario']}, preset {s['preset']}, seed {s['seed']}"
+        return f"{title_method(s)} on {s['scenario']}, preset {s['preset']}, seed {s['seed']}"
 
     def __repr__(self) -> str:
         lines = [f"{self._title()}: {self.folder}"]

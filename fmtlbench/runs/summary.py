@@ -1,11 +1,64 @@
-"""What a summary says of the setting that its scores come from."""
+"""What a summary says of the method and the setting that its scores come from."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
+
+from ..presets import default_options
+from ..setting import EQUAL, LATER
+from ..weightings import WEIGHTINGS
+from .records import WeightingRecord
 
 if TYPE_CHECKING:
     from ..config import RunConfig
+
+
+def describe_weighting(config: RunConfig) -> WeightingRecord | None:
+    """Return how the clients of a run weigh their losses; None where they do it equally, as methods do by themselves.
+
+    The file that brings the weighting, if it is a user's, has been read by whoever made or loaded the config.
+    """
+    if config.train.weighting == EQUAL:
+        return None
+    weighting = WEIGHTINGS[config.train.weighting]
+    return {
+        "name": weighting.name,
+        "title": weighting.title,
+        "options": config.train.weighting_options,
+        "default_options": default_options(weighting, config.preset, {}),
+    }
+
+
+def name_method(summary: Mapping[str, Any]) -> str:
+    """Return the method of a summary or an absence as `--algo` takes it, with its weighting: `fedavg+uw`."""
+    weighting = summary.get("weighting")
+    return f"{summary['algorithm']}+{weighting['name']}" if weighting else summary["algorithm"]
+
+
+def title_method(summary: Mapping[str, Any]) -> str:
+    """Return the title of a method with that of its weighting: "FedAvg+UW"."""
+    title, weighting = summary.get("title") or summary["algorithm"], summary.get("weighting")
+    return f"{title}+{weighting['title']}" if weighting else title
+
+
+FAULTS = (
+    "data.label_noise",
+    "federation.dropout",
+    "federation.stragglers",
+    "federation.straggler_work",
+    "federation.compression",
+    "federation.compression_share",
+    "federation.compression_bits",
+    "federation.error_feedback",
+)
+
+
+def _tell_faults(config: RunConfig) -> dict[str, Any]:
+    """Return what is set of faults and compression, by path."""
+    values = {path: attrgetter(path)(config) for path in FAULTS}
+    return {path: value for path, value in values.items() if value != LATER[path]}
 
 
 def describe_setting(config: RunConfig) -> dict[str, Any]:
@@ -33,6 +86,7 @@ def describe_setting(config: RunConfig) -> dict[str, Any]:
             **({"when": when} if when != "after_aggregation" else {}),
             **({"train.compile": True} if compiled else {}),
             **({"data.validation": validation} if validation else {}),
+            **_tell_faults(config),
         },
         "departures": config.departures,
         "numerics": config.numerics,

@@ -64,13 +64,13 @@ def read_points(
     Unless a column is named they are Δm; the baseline's runs are its zero then, and have none, but where it is against
     a named reference.
     """
-    runs = sorted(runs, key=lambda run: (zoo_rank(run.summary["algorithm"]), run.label, run.summary["seed"]))
+    runs = sorted(runs, key=lambda run: (zoo_rank(run.method), run.label, run.summary["seed"]))
     if column is not None:
         values = [(run, column.value(run, run.summary["scores"], split)) for run in runs]
     else:
         bases = Bases(runs, split, delta)
         zero = () if bases.rule.reference else (bases.rule.baseline,)
-        shown = [run for run in runs if not {run.summary["algorithm"], run.row[0]} & set(zero)]
+        shown = [run for run in runs if not {run.method, run.row[0]} & set(zero)]
         if not shown:
             raise PlotError(f"nothing to draw: all runs are {bases.rule.baseline} ones, which are the zero of Δm")
         bases.check(shown)

@@ -34,7 +34,7 @@ def pareto_points(
             "cost": cost_of(run, cost),
             "delta_m": bases.delta(run, run.summary["scores"]),
         }
-        for run in sorted(runs, key=lambda r: (zoo_rank(r.summary["algorithm"]), r.label))
+        for run in sorted(runs, key=lambda r: (zoo_rank(r.method), r.label))
     )
 
 

@@ -49,7 +49,7 @@ def rounds_curves(
     if column is None:
         bases.check(runs)
     rows, lost = [], []
-    for run in sorted(runs, key=lambda r: (zoo_rank(r.summary["algorithm"]), r.label, r.summary["seed"])):
+    for run in sorted(runs, key=lambda r: (zoo_rank(r.method), r.label, r.summary["seed"])):
         try:
             by_round = used_when_scored(run, x, split)
         except PlotError as error:

@@ -19,6 +19,7 @@ from matplotlib.transforms import ScaledTranslation, Transform
 from ...errors import UsageError
 from ...files import check_output, is_stdout, is_stream, write_output
 from ...seeds import seed_of
+from ..labels import SECOND_ZOO
 
 WIDTH = 3.3  # inches, one column of a two-column page
 ABREAST = 2  # panels side by side
@@ -93,6 +94,7 @@ PLACES = (
     "fedsta",
     "pcgrad",
     "cagrad",
+    *(name.replace("_", "") for name in SECOND_ZOO),
 )
 
 
@@ -115,12 +117,13 @@ class Style:
 def styles(labels: Iterable[str]) -> dict[str, Style]:
     """Return one style per label, the same in every figure: fixed for the zoo, derived from the name for others.
 
-    A variant, "FedProx (mu=0.1)" or "FedProx, tc", has its method's colour with a marker and line of its own.
+    A variant, "FedProx (mu=0.1)", "FedProx+UW" or "FedProx, tc", has its method's colour with a marker and line of its
+    own.
     """
     made: dict[str, Style] = {}
     zoo = {_style(place) for place in range(len(PLACES))}
     for label in sorted(set(labels), key=lambda name: (_key(name) not in PLACES, name)):
-        base = _key(label.partition(", ")[0].partition(" (")[0].removesuffix("-E"))
+        base = _key(label.partition(", ")[0].partition(" (")[0].partition("+")[0].removesuffix("-E"))
         place = PLACES.index(base) if base in PLACES else None
         if place is not None and _key(label) == base:
             made[label] = _style(place)

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from ...errors import unknown
-from ...setting import check_axis
+from ...setting import EQUAL, WEIGHTING, WEIGHTING_OPTIONS, check_axis, is_below
 from ..collect import RunRecord
 from ..delta import Delta
 from ..labels import Labels, option_text, read_label, write_label
@@ -75,13 +75,12 @@ def swept(runs: Sequence[RunRecord], option: str, notes: list[str]) -> tuple[lis
 
 def _option_values(runs: Sequence[RunRecord], option: str) -> tuple[dict[str, Hashable], list[str]]:
     """Return the option's value by run, and the axes of a setting in which runs may differ with it."""
-    if option.startswith(METHOD):
-        name = option.removeprefix(METHOD)
-        options = {run.name: run.summary.get("options") or {} for run in runs}
-        known = sorted({METHOD + key for of in options.values() for key in of})
+    if _is_of_method(option):
+        options = {run.name: _own_options(run.summary) for run in runs}
+        known = sorted({key for of in options.values() for key in of})
         if option not in known:
             raise unknown("option of these runs' methods", option, known, "--option")
-        return {run: _plain(of[name]) for run, of in options.items() if name in of}, []
+        return {run: _plain(of[option]) for run, of in options.items() if option in of}, []
     settings = setting_values(runs)
     known = {path for setting in settings.values() for path in setting.values}
     path, axes = option, [option]
@@ -94,6 +93,31 @@ def _option_values(runs: Sequence[RunRecord], option: str) -> tuple[dict[str, Ha
     return {run.name: _plain(settings[run.setting, run.data_key].value(path)) for run in runs}, axes
 
 
+def _is_of_method(option: str) -> bool:
+    """Return whether an option is of the method or of its weighting, not of the setting."""
+    return option.startswith(METHOD) or is_below(option, (WEIGHTING, WEIGHTING_OPTIONS))
+
+
+def _own_options(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a run's method and of its weighting, as `--set` names them."""
+    weighting = summary.get("weighting") or {"name": EQUAL, "options": {}}
+    return {
+        **{f"{METHOD}{name}": value for name, value in (summary.get("options") or {}).items()},
+        WEIGHTING: weighting["name"],
+        **{f"{WEIGHTING_OPTIONS}.{name}": value for name, value in weighting["options"].items()},
+    }
+
+
+def _without(summary: Mapping[str, Any], option: str) -> dict[str, Any]:
+    """Return a summary that does not tell an option of the method or its weighting."""
+    section, _, name = option.rpartition(".")
+    if option == WEIGHTING:
+        return {**summary, "weighting": None}
+    holder = summary if section == METHOD.rstrip(".") else summary.get("weighting") or {}
+    bare = {**holder, "options": {key: value for key, value in (holder.get("options") or {}).items() if key != name}}
+    return bare if holder is summary else {**summary, "weighting": bare if holder else None}
+
+
 def _plain(value: Any) -> Hashable:
     """Return a number or word as it is, and what is neither as its text, so that values can be told apart."""
     return value if value is None or isinstance(value, (bool, int, float, str)) else option_text(value)
@@ -101,13 +125,10 @@ def _plain(value: Any) -> Hashable:
 
 def _labels_without(runs: Sequence[RunRecord], option: str) -> dict[str, str]:
     """Return the runs' labels without an option of their methods, by the run's name."""
-    if not option.startswith(METHOD):
+    if not _is_of_method(option):
         return {run.name: run.label for run in runs}
-    name = option.removeprefix(METHOD)
-    bare = [
-        {**run.summary, "options": {k: v for k, v in (run.summary.get("options") or {}).items() if k != name}}
-        for run in runs
-    ]
+    name = option.rpartition(".")[2]
+    bare = [_without(run.summary, option) for run in runs]
     whole, rest = Labels([run.summary for run in runs]), Labels(bare)
     found = {}
     for run, summary in zip(runs, bare, strict=True):

@@ -172,7 +172,7 @@ def _setup(run: RunRecord) -> Html:
     s = run.summary
     sessions = run.manifest.get("sessions") or []
     facts = {
-        "Method": s["algorithm"],
+        "Method": run.method,
         "Scenario": _joined(s["scenario"], f"version {s.get('scenario_version')}"),
         "Preset": s["preset"],
         "Data": _joined(s["data"], run.data_key),
@@ -186,7 +186,11 @@ def _setup(run: RunRecord) -> Html:
         "Command": sessions[0].get("command") if sessions else None,
     }
     parts: list[Any] = [_facts(facts)]
-    for title, values in (("Options of the method", s.get("options")), ("Setting in words", s.get("setting_text"))):
+    for title, values in (
+        ("Options of the method", s.get("options")),
+        ("Options of the weighting", (s.get("weighting") or {}).get("options")),
+        ("Setting in words", s.get("setting_text")),
+    ):
         if values:
             parts += [tag("h3", title), _pairs(_flat(values))]
     return join(parts, "\n")

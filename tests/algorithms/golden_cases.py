@@ -7,8 +7,8 @@ import json
 import numpy as np
 import torch
 
-from fmtlbench.algorithms import _conflict_averse
 from fmtlbench.exchange import Owner, Party, Round, Rows, TensorSlice
+from fmtlbench.row_algebra import conflicts
 
 
 class Case:
@@ -62,7 +62,7 @@ def unconverged(data, r, c=0.4):
     gram, theirs = data[f"r{r}_ca_GG"].astype(np.float64), data[f"r{r}_ca_w"]
     mean = np.full(len(gram), 1 / len(gram))
     value = lambda w: w @ gram @ mean + c * np.sqrt(mean @ gram @ mean) * np.sqrt(w @ gram @ w)
-    ours = _conflict_averse.simplex_weights(gram, c)
+    ours = conflicts.simplex_weights(gram, c)
     assert value(ours) <= value(theirs) + 1e-9 * np.trace(gram)
     return theirs if np.abs(ours - theirs).max() > 1e-4 else None
 

@@ -9,13 +9,13 @@ import pytest
 import torch
 from scipy.optimize import minimize, minimize_scalar, nnls
 
-from fmtlbench.algorithms._conflict_averse import (
+from fmtlbench.row_algebra import gram
+from fmtlbench.row_algebra.conflicts import (
     GRAM_ROUNDING,
     RESOLUTION,
     conflict_averse_coefficients,
     simplex_weights,
 )
-from fmtlbench.row_algebra import gram
 
 
 def objective(gram, c, w):

@@ -64,7 +64,7 @@ def by_definition(
     parties, history, c=0.4, start=0.1, lr=0.01, momentum=0.9, decay=1e-4, rescale=True, average_alike=True
 ):
     """FedHCA² as the specification words it, client by client, in double precision. The last round's encoders and α."""
-    from fmtlbench.algorithms._conflict_averse import simplex_weights
+    from fmtlbench.row_algebra.conflicts import simplex_weights
 
     alpha, speed, common, received = {}, {}, None, ()
     for rnd in history:

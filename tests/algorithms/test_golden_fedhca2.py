@@ -10,10 +10,10 @@ import pytest
 from golden_cases import Case, unconverged
 from golden_files import cases
 
-from fmtlbench.algorithms import _conflict_averse
 from fmtlbench.algorithms.fedavg import FedAvg
 from fmtlbench.algorithms.fedhca2 import FedHCA2
 from fmtlbench.exchange import Owner, Round
+from fmtlbench.row_algebra import conflicts
 
 FILES = "A_aggregation/fedhca2repo_{}_{}_{}.npz"
 CASES = ["st_mt_1", "st_mt_2"]
@@ -36,7 +36,7 @@ def check_rounds(folder, case, algo, regime, method, kinds, monkeypatch=None):
         shared = method.shared(r - 1)
         if monkeypatch and "encoder" in shared and (weights := unconverged(data, r)) is not None:
             # Their solver stopped early: everything but the solver must still agree, given its weights.
-            monkeypatch.setattr(_conflict_averse, "simplex_weights", lambda gram, c, w=weights: w)
+            monkeypatch.setattr(conflicts, "simplex_weights", lambda gram, c, w=weights: w)
         new = method.aggregate(Round(r - 1, tuple(layout.parties), **{k: rows[k] for k in shared}))
         if monkeypatch:
             monkeypatch.undo()

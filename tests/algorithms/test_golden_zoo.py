@@ -10,12 +10,12 @@ import torch
 from golden_cases import EncoderCase, unconverged
 from golden_files import cases
 
-from fmtlbench.algorithms import ALGORITHMS, _conflict_averse
+from fmtlbench.algorithms import ALGORITHMS
 from fmtlbench.algorithms.cagrad import CAGrad
 from fmtlbench.algorithms.matfl import soft_weights
 from fmtlbench.algorithms.pcgrad import PCGrad
 from fmtlbench.exchange import Owner, Party, Round, Rows, TensorSlice
-from fmtlbench.row_algebra import centred_gram, cosines
+from fmtlbench.row_algebra import centred_gram, conflicts, cosines
 
 CASES = ["homog4", "hetero6"]
 REGIMES = ["small", "moderate", "large"]
@@ -84,7 +84,7 @@ def test_cagrad(reference, monkeypatch, case, regime):
             ours = make("cagrad", layout.parties).aggregate(rnd)["encoder"].numpy()
             np.testing.assert_allclose(ours, expected, atol=1e-4, rtol=0)
         # Where the public solver stopped early ours is nearer the optimum; given its weights the rest must agree.
-        monkeypatch.setattr(_conflict_averse, "simplex_weights", lambda gram, c, w=data[f"r{r}_ca_w"]: w)
+        monkeypatch.setattr(conflicts, "simplex_weights", lambda gram, c, w=data[f"r{r}_ca_w"]: w)
         assert_close(make("cagrad", layout.parties).aggregate(rnd), expected)
         monkeypatch.undo()
 

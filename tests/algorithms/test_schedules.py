@@ -7,7 +7,7 @@ import sys
 
 import pytest
 import torch
-from toys import aggregate, make, make_parties, make_round, of
+from toys import aggregate, make, make_parties, make_round, of, without
 
 from fmtlbench.algorithms import ALGORITHMS
 from fmtlbench.schema import build, plain
@@ -48,7 +48,8 @@ def test_heads_never_travel_and_results_follow_what_is_shared(name):
     method = make(name, PARTIES)
     if shared := method.shared(0):
         new = method.aggregate(of(rnd, method))
-        assert set(new) == set(shared)
+        sent_later = name == "fedfomo"  # when the next round begins
+        assert set(new) == (set() if sent_later else set(shared))
         assert all(new[kind].shape == getattr(rnd, kind).after.shape for kind in new)
 
 
@@ -153,16 +154,10 @@ def test_fedavg_of_decoders_counts_every_decoder_once():
 def test_partial_participation(name):
     """Only the present clients' rows come, and only they get an answer, the same as if nobody else existed."""
     rnd = make_round(PARTIES)
-    keep = (1, 3)
     method = make(name, PARTIES)
-    rows = {}
-    for kind in method.shared(0):
-        all_rows = getattr(rnd, kind)
-        index = [k for k, owner in enumerate(all_rows.owners) if owner.client in keep]
-        owners = tuple(all_rows.owners[k] for k in index)
-        rows[kind] = type(all_rows)(owners, all_rows.before[index], all_rows.after[index], all_rows.tensors)
-    new = method.aggregate(type(rnd)(0, PARTIES, **rows))
+    present = of(without(rnd, {0, 2}), method)
+    new = method.aggregate(present)
     for kind, value in new.items():
-        assert value.shape == rows[kind].after.shape and torch.isfinite(value).all()
+        assert value.shape == getattr(present, kind).after.shape and torch.isfinite(value).all()
     if name in ("fedavg", "fedper"):
         torch.testing.assert_close(new["encoder"][0], rnd.encoder.after[[1, 3]].mean(0))

@@ -4,35 +4,44 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from measured import measured_for
 
 from fmtlbench.algorithms import ALGORITHMS
 from fmtlbench.exchange import Owner, Party, Round, Rows, TensorSlice
 
 TASKS = ("depth", "edge", "normals", "semseg")
-# Two voting layers, a norm between them; decoders have two layers.
+# Two voting layers, a batch norm ("n") between them; decoders have two layers.
 ENCODER = (("a.weight", 12), ("n.weight", 3), ("n.bias", 3), ("b.weight", 18), ("b.bias", 3))
 DECODER = (("fuse.weight", 10), ("fuse.bias", 2), ("out.weight", 6))
 
 
-def layout(sizes):
+def layout(sizes, norm="batch"):
+    """Tensors one after the other; those of a layer "n" belong to a normalisation."""
     tensors, start = [], 0
     for name, size in sizes:
-        tensors.append(TensorSlice(name, name.partition(".")[0], start, start + size))
+        layer = name.partition(".")[0]
+        tensors.append(TensorSlice(name, layer, start, start + size, norm=norm if layer == "n" else ""))
         start += size
     return tuple(tensors)
 
 
-def make_parties(task_sets, datasets=("nyud", "pascal")):
+def make_parties(task_sets, datasets=("nyud", "pascal"), merged=False):
     return tuple(
-        Party(i, f"c{i}", datasets[i % len(datasets)], tuple(tasks), 10 * (i + 1)) for i, tasks in enumerate(task_sets)
+        Party(i, f"c{i}", datasets[i % len(datasets)], tuple(tasks), 10 * (i + 1), merged)
+        for i, tasks in enumerate(task_sets)
     )
+
+
+def local_steps(parties):
+    """Optimiser steps by client, no two alike; they follow a client when it is renamed."""
+    return {party.index: 1 + party.samples // 5 for party in parties}
 
 
 def make_round(parties, seed=0, index=0, step=0.1, alike=False, updates=None):
     """A round of random parameters. `updates` = (encoder Δ, decoder Δ) replaces the random updates."""
     rng = np.random.default_rng(seed)
     encoders = [Owner(party.index) for party in parties]
-    decoders = [Owner(party.index, task) for party in parties for task in party.tasks]
+    decoders = [Owner(party.index, task) for party in parties for task in ((None,) if party.merged else party.tasks)]
     made = {}
     for k, (kind, owners, sizes) in enumerate((("encoder", encoders, ENCODER), ("decoder", decoders, DECODER))):
         shape = (len(owners), sum(size for _, size in sizes))
@@ -43,13 +52,25 @@ def make_round(parties, seed=0, index=0, step=0.1, alike=False, updates=None):
         before = torch.from_numpy(before.astype(np.float32))
         after = before + torch.from_numpy(delta.astype(np.float32))
         made[kind] = Rows(tuple(owners), before, after, layout(sizes))
-    return Round(index, tuple(parties), **made)
+    return Round(index, tuple(parties), **made, steps=local_steps(parties))
 
 
 def of(rnd, method):
-    """The round as the engine would hand it to `method`: only what travels."""
-    shared = method.shared(rnd.index)
-    return Round(rnd.index, rnd.parties, **{kind: getattr(rnd, kind) for kind in shared})
+    """The round as the engine would hand it to `method`: only what travels, and what its clients would have told."""
+    shared = {kind: getattr(rnd, kind) for kind in method.shared(rnd.index)}
+    told = rnd.measured or measured_for(method.name, rnd.parties, rnd)
+    return Round(rnd.index, rnd.parties, **shared, steps=rnd.steps, measured=told)
+
+
+def without(rnd, absent):
+    """The same round in which some clients did not take part."""
+    present, made = [party.index for party in rnd.parties if party.index not in absent], {}
+    for kind in ("encoder", "decoder"):
+        rows = getattr(rnd, kind)
+        index = [k for k, owner in enumerate(rows.owners) if owner.client in present]
+        owners = tuple(rows.owners[k] for k in index)
+        made[kind] = Rows(owners, rows.before[index], rows.after[index], rows.tensors)
+    return Round(rnd.index, rnd.parties, **made, steps={i: rnd.steps[i] for i in present}, measured=rnd.measured)
 
 
 def make(name, parties, **options):
@@ -71,7 +92,8 @@ def reorder(rnd, order):
         index = [k for i in order for k, owner in enumerate(rows.owners) if owner.client == i]
         owners = tuple(rows.owners[k] for k in index)
         made[kind] = Rows(owners, rows.before[index], rows.after[index], rows.tensors), index
-    return Round(rnd.index, rnd.parties, **{k: rows for k, (rows, _) in made.items()}), {
+    rows = {k: rows for k, (rows, _) in made.items()}
+    return Round(rnd.index, rnd.parties, **rows, steps=rnd.steps, measured=rnd.measured), {
         k: index for k, (_, index) in made.items()
     }
 

@@ -279,6 +279,7 @@ def shell_lines(text):
     return [line for line in text.splitlines() if not line.startswith("#")]
 
 
+@pytest.mark.slow
 def test_missing_runs_as_commands_that_work_from_anywhere(bench, command, tmp_path, monkeypatch, tiny_flags):
     """One of them for real: the next list has one less."""
     monkeypatch.chdir(tmp_path)
@@ -318,6 +319,7 @@ def test_a_list_of_commands_may_be_for_machines_with_gpus(command):
     assert code == 0 and all("--device cuda " in line for line in shell_lines(out))
 
 
+@pytest.mark.slow
 def test_real_runs_are_stopped_resumed_and_end_where_the_plan_looked(bench, monkeypatch):
     """Two real processes: one stopped by the budget after its first rounds, one that goes on to the end."""
     from fmtlbench.bench.estimate import Pace

@@ -91,7 +91,7 @@ def test_list_is_complete_and_machine_readable(cli):
     assert (code, err) == (0, "")
     listing = json.loads(out)
     kinds = ["algorithms", "scenarios", "presets", "architectures", "backbones", "metrics", "datasets"]
-    kinds += ["tasks", "partitions", "listeners"]
+    kinds += ["tasks", "partitions", "weightings", "listeners"]
     assert list(listing) == kinds
     names = {kind: {record["name"] for record in records} for kind, records in listing.items()}
     assert names["algorithms"] >= {"local", "fedavg", "fedhca2"} and names["scenarios"] >= {"st_mt_1", "st_mt_2"}

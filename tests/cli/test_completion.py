@@ -40,6 +40,7 @@ def test_verbs_are_completed():
     [
         ("fmtlbench run --algo fedh", "fedhca2"),
         ("fmtlbench bench --algos local,fedp", "local,fedper"),
+        ("fmtlbench bench --algos local,fedavg+gradn", "local,fedavg+gradnorm"),
         ("fmtlbench run --algo local --scenario st_mt_2", "st_mt_2"),
         ("fmtlbench run --preset na", "nano"),
         ("fmtlbench leaderboard --sp", "--split"),

@@ -102,8 +102,17 @@ PLAIN, TRACKS, ANCHORS, STATE = "fedavg", "ditto", "fedamp", "fedhca2"
         (ANCHORS, {"algo.lam": 0.5}),
         ("fedmtl", {"federation.participation": 0.67}),
         (PLAIN, {"federation.statistics": "travel", "federation.park": "disk", "model.backbone": "resnet_nano"}),
+        ("scaffold", {"federation.compression": "topk", "federation.stragglers": 0.5}),
+        ("fedfomo", {"train.weighting": "db", "federation.park": "disk"}),
     ],
-    ids=["tracks", "anchors", "participation", "travelling statistics, parked"],
+    ids=[
+        "tracks",
+        "anchors",
+        "participation",
+        "travelling statistics, parked",
+        "variates, compressed, stragglers",
+        "foreign models, weighting, parked",
+    ],
 )
 def test_ray_is_serial_bit_for_bit(whole, both, algo, options):
     (serial, on_ray), (here, result) = both(algo, **options)

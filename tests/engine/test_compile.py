@@ -82,6 +82,7 @@ def test_it_is_part_of_the_run_and_its_default_is_not():
     assert plain.setting().value("train.compile") is False
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not has_compiler, reason="no C++ compiler (g++ or clang++) here, which torch.compile needs")
 def test_a_small_network_compiled_for_real():
     images = torch.randn(4, 3, 16, 16, generator=torch.Generator().manual_seed(1))
@@ -107,6 +108,7 @@ def names_in(folder: Path) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.slow
 def test_a_compiled_run_resumes_predicts_and_keeps_its_names(tiny_run, scenario, tmp_path, monkeypatch, quick, capsys):
     small = {"scenario": scenario(ALONE), "rounds": 2, "model.backbone": "resnet_nano"}
     eager = tiny_run("local", **small)

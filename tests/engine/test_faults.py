@@ -183,6 +183,7 @@ def test_resuming_with_other_versions_is_said(tiny_run, stopped):
     assert len(json.loads(path.read_text())["sessions"]) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("amp", ["bf16", "fp16"])
 def test_mixed_precision_trains_and_resumes(tiny_run, tmp_path, amp):
     whole = tiny_run(out=tmp_path / "whole", **{"train.amp": amp})

@@ -135,6 +135,7 @@ assert not any(name.startswith("fmtlbench") for name in sys.modules)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backbone", ["swin_nano", "resnet_nano", "resnet18"])
 def test_the_encoder_loads_strictly_into_timm_and_gives_equal_features(tmp_path, capsys, backbone):
     sizes = {"pascal": [32, 32], "nyud": [64, 64]}

@@ -165,6 +165,7 @@ def test_killed_and_resumed_equals_uninterrupted(tiny_run, tmp_path, phase):
     assert contents(resumed) == contents(tiny_run(out=tmp_path / "whole"))
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments_again_and_again(tiny_run, tmp_path):
     whole = tiny_run(out=tmp_path / "whole", rounds=6)
     rng = random.Random(7)

@@ -76,6 +76,16 @@ def test_transform(sample: Sample, size: tuple[int, int], resize: str = "none") 
     return _finish(sample, window.image(sample["image"], np.float32), window, 1.0)
 
 
+def stretch_labels(sample: Sample, shape: tuple[int, int]) -> Sample:
+    """Return the labels of a sample without its image, stretched to height and width `shape` by the nearest pixel."""
+    own = _check_shape(sample)
+    labels = {key: value for key, value in sample.items() if key != "image"}
+    if own == shape:
+        return labels
+    window = resized(own, shape)
+    return {key: window.label(value, TASKS[key].kind.unlabelled) for key, value in labels.items()}
+
+
 @cache
 def prepare() -> None:
     """Load or compile the pixel loops now, so that worker processes forked later need not."""

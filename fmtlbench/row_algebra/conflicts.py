@@ -1,10 +1,14 @@
-"""The conflict-averse direction (CAGrad) of a set of updates, from their Gram matrix alone."""
+"""Directions for updates or gradients that conflict, from their Gram matrix alone.
+
+The conflict-averse one (CAGrad), the shortest vector of the convex hull (MGDA), and projections (PCGrad). Methods use
+them on clients' updates, weightings of local losses on tasks' gradients.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..row_algebra import has_direction
+from . import has_direction
 
 # The objective is of size one.
 FAINTEST = 1e-14  # the barrier's last weight
@@ -127,3 +131,27 @@ def _stage(
     root = np.sqrt(delta * delta + max(w @ gw, 0.0))
     t = delta + root
     return linear @ w + radius * (t - delta * np.log(t)) - h * np.log(w).sum(), gw, root, t
+
+
+def shortest_weights(gram: np.ndarray) -> np.ndarray:
+    """Return the w on the simplex that makes Σ w_i Δ_i as short as possible (MGDA's min-norm point). [N]."""
+    n = len(gram)
+    scale = np.trace(gram) / n
+    if n == 1 or not 0 < scale < np.inf:
+        return np.full(n, 1 / n)
+    return _interior_point(_positive((gram + gram.T) / (2 * scale)), np.zeros(n), 1.0)
+
+
+def project(gram: np.ndarray, orders: np.ndarray) -> np.ndarray:
+    """Project every row away from those it conflicts with, in the given orders; on coefficients alone. [R, R].
+
+    Row i of the answer has p_i = Σ_k p[i, k] Δ_k: Δ_i after it met the rows that row i of `orders` [R, R − 1] names.
+    """
+    n = len(gram)
+    p = np.eye(n)  # p_i = Σ_k p[i, k] Δ_k
+    alive, everyone = has_direction(gram), np.arange(n)
+    for j in orders.T if n > 1 else ():  # every i meets its next j at once
+        inner = (p * gram[j]).sum(1)
+        conflict = (inner < 0) & alive[j]
+        p[everyone[conflict], j[conflict]] -= inner[conflict] / gram[j, j][conflict]
+    return p

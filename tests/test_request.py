@@ -27,10 +27,12 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     max_leaves=6,
 )
+# A plus parts a method from a weighting, and both are looked for at once; a word without one is taken as it is.
+methods = texts.filter(lambda text: "+" not in text) | st.sampled_from(["fedavg+uw", "fedhca2+cagrad", "local+equal"])
 keys = st.lists(names, min_size=1, max_size=3).map(".".join)
 requests = st.builds(
     RunRequest,
-    algo=texts,
+    algo=methods,
     scenario=texts,
     preset=texts,
     seed=st.integers(),

@@ -43,6 +43,7 @@ from .messages import (
     Layout,
     Load,
     Message,
+    MeterSums,
     Reply,
     RowNames,
     Save,
@@ -188,8 +189,9 @@ class Client(Workbench):
                 return self._take_part(message, on_step)
             case Evaluate():
                 weights: dict[str, Tensor] | None = {} if message.weights else None
-                scores = tuple(self.evaluate(message.index, weights))
-                return Reply(scores=scores, weights=weights, spent=self.times())
+                sums: MeterSums | None = {} if message.sums else None
+                scores = tuple(self.evaluate(message.index, weights, sums))
+                return Reply(scores=scores, weights=weights, sums=sums, spent=self.times())
             case Install():
                 self.install(message.rows, message.names)
                 return Reply(self.times())
@@ -491,12 +493,19 @@ class Client(Workbench):
 
     # -- scoring and saving ------------------------------------------------------------------------------------------
 
-    def evaluate(self, index: int, weights: dict[str, Tensor] | None = None) -> list[Score]:
-        """Return scores on every test split the scenario asks for; copy the scored network into `weights`, if given."""
+    def evaluate(
+        self, index: int, weights: dict[str, Tensor] | None = None, sums: MeterSums | None = None
+    ) -> list[Score]:
+        """Return scores on every test split the scenario asks for.
+
+        The scored network is copied into `weights`, what the scores were computed from into `sums`, if given.
+        """
         batch_size, workers = self.config.evaluation.batch_size, self.config.data.workers
         self.clock.start()
         with self.scored_model(index) as model:
-            records = evaluate(model, self.party, self.data, self.info, self.specs, batch_size, self.device, workers)
+            records = evaluate(
+                model, self.party, self.data, self.info, self.specs, batch_size, self.device, workers, sums
+            )
             if weights is not None:
                 weights.update((name, t.to("cpu", copy=True)) for name, t in model.state_dict().items())
         self.clock.lap("evaluate")

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -18,6 +19,7 @@ from ..meters import make_meter
 from ..metrics import Metric, MetricError
 from ..runs.records import Score
 from ..tasks import TaskSpec
+from .messages import MeterSums
 
 
 @torch.no_grad()
@@ -30,8 +32,9 @@ def evaluate(
     batch_size: int,
     device: torch.device,
     workers: int = 0,
+    sums: MeterSums | None = None,
 ) -> list[Score]:
-    """Return one record per (split, task, metric)."""
+    """Return one record per (split, task, metric); copy what they were computed from into `sums`, if given."""
     model.eval()
     records: list[Score] = []
     for split, view in data.tests.items():
@@ -47,6 +50,8 @@ def evaluate(
                     meter.update(*given)
         for task, meter in meters.items():
             records += score_records(party, split, task, meter)
+            if sums is not None:
+                sums[split, task] = read_sums(meter, party, task)
     return records
 
 
@@ -60,6 +65,12 @@ def _telling_of(meter: Metric, party: Party, task: str) -> Iterator[None]:
     except (Exception, SystemExit) as error:
         said = describe_error(error)
         raise MetricError(f"metric {meter.name} failed on {task} of client {party.id}: {said}") from error
+
+
+def read_sums(meter: Metric, party: Party, task: str) -> dict[str, np.ndarray]:
+    """Return what a meter computes its score from."""
+    with _telling_of(meter, party, task):
+        return meter.state()
 
 
 def score_records(party: Party, split: str, task: str, meter: Metric) -> list[Score]:

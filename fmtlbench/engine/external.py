@@ -30,9 +30,10 @@ from ..runs.external import Listing, write_external
 from ..runs.records import ClientRecord, Score, Summary
 from ..runs.session import versions
 from ..runs.summary import describe_setting
+from ..runs.sums_file import ScoreSums
 from ..setting import digest
 from ..tasks import TASKS, TaskSpec
-from .evaluate import score_records
+from .evaluate import read_sums, score_records
 from .stored_run import choose_clients, place_in_frame
 from .trivial import best_constant
 
@@ -101,6 +102,7 @@ class ExternalScores:
     def __init__(self, origin: Origin, judge: Judge) -> None:
         self.origin, self.judge = origin, judge
         self.scores: list[Score] = []
+        self.sums: ScoreSums = {}
         self.files: list[Path] = []
         self.doubts: list[str] = []
         self.notes: list[str] = []
@@ -128,6 +130,7 @@ class ExternalScores:
         records = score_records(party, split, pairs.task.name, meter)
         self.metrics[pairs.task.name] = {"metric": meter.name, "options": meter.options}
         self.scores += records
+        self.sums[party.id, split, pairs.task.name] = read_sums(meter, party, pairs.task.name)
         return records
 
     def write(self, out: Path, about: dict[str, Any], clients: list[ClientRecord], config: str | None) -> Outcome:
@@ -152,7 +155,7 @@ class ExternalScores:
                 "doubts": self.doubts,
             },
         }
-        folder = write_external(out, cast(Summary, summary), listing, config)
+        folder = write_external(out, cast(Summary, summary), listing, self.sums, config)
         return Outcome(folder, cast(Summary, summary), self.notes)
 
 

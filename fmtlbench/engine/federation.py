@@ -17,6 +17,7 @@ from ..data.views import newcomers, parties
 from ..exchange import Owner, Party, Round, Rows
 from ..row_algebra import gram
 from ..runs.records import RoundRow, Score, Updates
+from ..runs.sums_file import ScoreSums
 from ..seeds import stream
 from .checkpoint import Checkpoint, state_file, write_state
 from .executor import Executor, OnStep, SerialExecutor
@@ -304,19 +305,23 @@ class Federation:
             if measured:
                 self.ledger.book(self.parties[i].id, "up", EXTRA, measured.values(), copies=1)
 
-    def evaluate(self, index: int, keep: KeepWeights | None = None) -> list[Score]:
+    def evaluate(self, index: int, keep: KeepWeights | None = None, sums: ScoreSums | None = None) -> list[Score]:
         """Return every client's scores as its model is now: after round `index`, or between its halves.
 
-        `keep` is given each scored network, one at a time.
+        `keep` is given each scored network, one at a time; `sums` takes what the scores were computed from.
         """
-        return self._scores(index, self.parties, keep)
+        return self._scores(index, self.parties, keep, sums)
 
-    def evaluate_unseen(self, index: int, keep: KeepWeights | None = None) -> list[Score]:
+    def evaluate_unseen(
+        self, index: int, keep: KeepWeights | None = None, sums: ScoreSums | None = None
+    ) -> list[Score]:
         """Return the scores of clients that never took part, each fitted to the encoder `exchange` handed out."""
-        return self._scores(index, self.newcomers, keep) if self.newcomers else []
+        return self._scores(index, self.newcomers, keep, sums) if self.newcomers else []
 
-    def _scores(self, index: int, members: Sequence[Party], keep: KeepWeights | None) -> list[Score]:
-        message = Evaluate(index, weights=keep is not None)
+    def _scores(
+        self, index: int, members: Sequence[Party], keep: KeepWeights | None, sums: ScoreSums | None
+    ) -> list[Score]:
+        message = Evaluate(index, weights=keep is not None, sums=sums is not None)
         names = {party.index: party.id for party in members}
         scores: list[Score] = []
         with self.clock.phase("evaluate"):
@@ -324,6 +329,9 @@ class Federation:
                 scores += reply.scores
                 if keep is not None:
                     keep(names[index], required(reply.weights, message, names[index]))
+                if sums is not None:
+                    of_client = required(reply.sums, message, names[index])
+                    sums.update(((names[index], *which), found) for which, found in of_client.items())
         return scores
 
     def _rows(self, names: Mapping[int, RowNames], kind: str, before: torch.Tensor, after: torch.Tensor) -> Rows:

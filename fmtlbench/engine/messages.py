@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
+    import numpy as np
     from torch import Tensor
 
     from ..algorithms import RowName
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 ClientRows = dict[str, list["Tensor"]]  # by kind, the rows of one client: one per owner
 RowNames = dict[str, "tuple[RowName, ...]"]  # by kind, which rows: (track, task); without a kind, the main track's
+MeterSums = dict[tuple[str, str], "dict[str, np.ndarray]"]  # by (split, task): a meter's sums by name
 Value = TypeVar("Value")
 
 
@@ -41,6 +43,7 @@ class Evaluate:
 
     index: int
     weights: bool = False  # send the network that was scored, too
+    sums: bool = False  # send what the scores were computed from, too
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,7 @@ class Reply:
     sizes: dict[str, int] = field(default_factory=dict)  # Train: bytes of compressed rows, by kind
     scores: tuple[Score, ...] = ()  # Evaluate
     weights: dict[str, Tensor] | None = None  # Evaluate with `weights`: the scored network's, by name
+    sums: MeterSums | None = None  # Evaluate with `sums`: the meters', by (split, task)
     state: dict[str, Any] | None = None  # Save without a file
     saved: dict[str, Any] | None = None  # Save with one: what the checkpoint's index says of it
     counts: dict[str, Any] | None = None  # Count: {"parameters": …, "flops": …}

@@ -34,6 +34,7 @@ from ..runs.result import RunResult
 from ..runs.session import session, versions
 from ..runs.store import RunStore, StoreError
 from ..runs.summary import describe_setting, describe_weighting
+from ..runs.sums_file import ScoreSums, write_sums
 from .checkpoint import Checkpoint, DamagedCheckpoint, save_checkpoint
 from .executor import Executor, SerialExecutor
 from .factory import ClientFactory
@@ -190,17 +191,23 @@ def _one_round(
     scored = last or (index + 1) % config.evaluation.every == 0
     when = config.evaluation.when if scored else None
     trained = federation.train(index, progress.step, describe=scored)
+    sums: ScoreSums | None = {} if last else None
     with _kept_networks(store, keep if last else LAST) as kept:
         before: list[Score] = []
-        if when in ("before_aggregation", "both"):
-            before = federation.evaluate(index, kept if when == "before_aggregation" else None)
+        if when == "before_aggregation":
+            before = federation.evaluate(index, kept, sums)
+        elif when == "both":
+            before = federation.evaluate(index)
         row = federation.exchange(trained, describe=scored, last=last)
         if notes := federation.algorithm.notes():
             row["notes"] = notes
         if scored:
-            row["scores"] = before if when == "before_aggregation" else federation.evaluate(index, kept)
+            row["scores"] = before if when == "before_aggregation" else federation.evaluate(index, kept, sums)
         if last:
-            row["scores"] += federation.evaluate_unseen(index, kept)
+            row["scores"] += federation.evaluate_unseen(index, kept, sums)
+    if sums is not None:  # before the round counts as done
+        with store.writing("keep what the scores were computed from"):
+            write_sums(store.files.sums, sums)
     if when == "both":
         row["scores_before"] = before
     timing = cast(TimingRow, meter.row({"round": index + 1, **federation.timing()}))

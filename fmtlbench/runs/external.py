@@ -14,6 +14,7 @@ from ..names import check_name
 from . import file_names
 from .folder import with_format
 from .records import FORMAT, External, Summary
+from .sums_file import ScoreSums, write_sums
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def describe_external(summary: Mapping[str, object]) -> str:
     )
 
 
-def write_external(out: Path, summary: Summary, listing: Listing, config_text: str | None) -> Path:
+def write_external(out: Path, summary: Summary, listing: Listing, sums: ScoreSums, config_text: str | None) -> Path:
     """Write the folder of external scores below `out`, where leaderboards find it; return it.
 
     The same predictions in the same setting replace what was written of them before.
@@ -65,6 +66,7 @@ def write_external(out: Path, summary: Summary, listing: Listing, config_text: s
             if config_text is not None:
                 write_text(new / file_names.CONFIG, f"format: {FORMAT}\n{config_text}")
             write_text(new / file_names.LISTING, listing.text)
+            write_sums(new / file_names.SUMS, sums)
             write_json(new / file_names.SUMMARY, with_format(summary))
     except OSError as error:
         raise FmtlbenchError(f"could not write {folder}: {error.strerror or error}") from None

@@ -1,8 +1,9 @@
 """The names of the files and folders in a run folder. Nobody else knows them.
 
 config.yaml and manifest.json come first, then metrics.jsonl (one line per round; numbers only, so the same config gives
-the same bytes) and timing.jsonl (one line per round; what it took), the checkpoint folder, and summary.json, whose
-existence means "finished". repeated.jsonl has the timing rows of rounds that had to be made again.
+the same bytes) and timing.jsonl (one line per round; what it took), the checkpoint folder, sums.npz (what the scores of
+the last round were computed from), and summary.json, whose existence means "finished". repeated.jsonl has the timing
+rows of rounds that had to be made again.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Collection
 CONFIG, MANIFEST = "config.yaml", "manifest.json"
 ROUNDS, TIMING, REPEATED = "metrics.jsonl", "timing.jsonl", "repeated.jsonl"
 SUMMARY, COST = "summary.json", "cost.json"
+SUMS = "sums.npz"  # of the meters, at the last scoring (sums_file.py)
 TUNING = "tuning.json"  # how the config was chosen, where a bench tuned it
 CHECKPOINTS, FIGURES, PREDICTIONS, LOGS = "checkpoint", "figures", "predictions", "logs"
 WEIGHTS = "weights.safetensors"  # the networks of a finished run (kept.py)
@@ -20,7 +22,7 @@ LISTING = "predictions.sha256"  # of external predictions: which files they were
 LOCK = ".lock"
 ABSENT = ".absent.json"  # how the file ends that says, beside where a run would lie, why there is none
 # In this order --fresh removes them: summary first, so that no moment shows a finished run without its rows.
-FILES = (SUMMARY, WEIGHTS, COST, ROUNDS, TIMING, REPEATED, MANIFEST, CONFIG)
+FILES = (SUMMARY, SUMS, WEIGHTS, COST, ROUNDS, TIMING, REPEATED, MANIFEST, CONFIG)
 
 
 def is_run(files: Collection[str]) -> bool:

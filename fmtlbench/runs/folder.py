@@ -132,6 +132,11 @@ class RunFolder:
         return self.path / file_names.WEIGHTS
 
     @property
+    def sums(self) -> Path:
+        """Return the file of what the scores of the last round were computed from."""
+        return self.path / file_names.SUMS
+
+    @property
     def logs(self) -> Path:
         """Return the folder that listeners of the run write to (--log); nobody reads it here."""
         return self.path / file_names.LOGS

@@ -1,4 +1,4 @@
-"""What a run keeps of its last scoring: the sums that its scores come out of, whatever it scored and however it got there."""
+"""What a run keeps of its last scoring: the sums that its scores come out of, however it got there."""
 
 from __future__ import annotations
 

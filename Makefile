@@ -36,7 +36,7 @@ leaderboard: $(READY)
 	@for grid in results/leaderboard/grids/*.yml; do \
 	    echo "$$grid"; \
 	    OMP_NUM_THREADS=1 $(BIN)/fmtlbench bench $$grid --out results/leaderboard --jobs $(JOBS) \
-	        $(if $(BUDGET),--budget $(BUDGET)) $(if $(DRY_RUN),--dry-run) || break; \
+	        $(if $(BUDGET),--budget $(BUDGET)) $(if $(DRY_RUN),--dry-run) || { test $$? -eq 1 || exit 2; break; }; \
 	done
 	$(if $(DRY_RUN),,$(BIN)/python docs/write_leaderboard.py)
 

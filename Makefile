@@ -23,7 +23,7 @@ test: $(READY)
 
 # Tests of half a minute each: real compilers, many rounds, benches of whole processes.
 slow: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) -m slow tests/algorithms tests/bench tests/engine
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) -m slow tests/algorithms tests/bench tests/engine tests/test_examples.py
 
 # Runs on a Ray cluster of two nodes on this machine: equality with serial ones, lost processes and nodes, resuming.
 cluster: $(READY)

@@ -20,7 +20,7 @@ SIZE = 48
 def draw(rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Draw a disc before a wall: the picture, what each pixel shows, and how far away it is."""
     rows, columns = np.mgrid[:SIZE, :SIZE]
-    row, column, radius = rng.uniform(12, 36, 2).tolist() + [rng.uniform(6, 12)]
+    row, column, radius = rng.uniform((12, 12, 6), (36, 36, 12))
     disc = (rows - row) ** 2 + (columns - column) ** 2 < radius**2
     depth = np.where(disc, rng.uniform(1, 2), 4 + rows / SIZE).astype(np.float32)
     shade = np.where(disc, 200, 90)[..., None] / depth[..., None] ** 0.3

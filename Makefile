@@ -37,14 +37,17 @@ readme: $(READY)
 matrix: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) -m matrix tests/test_matrix.py tests/test_recipes_end_to_end.py
 
-# Our own leaderboard: runs what is missing of results/leaderboard/grids, then writes docs/leaderboard. BUDGET=2h is the time
-# for each grid, DRY_RUN=1 shows the plan and touches nothing. Stopped, or out of time, the same command goes on.
+# Our own leaderboard: runs what is missing of results/leaderboard/grids, then of the probes, and writes docs/leaderboard.
+# BUDGET=2h is the time for each, DRY_RUN=1 shows the plan and touches nothing. Stopped, or out of time, the same command
+# goes on.
+leaderboard: MANY = --jobs $(JOBS) $(if $(BUDGET),--budget $(BUDGET)) $(if $(DRY_RUN),--dry-run)
 leaderboard: $(READY)
 	@for grid in results/leaderboard/grids/*.yml; do \
 	    echo "$$grid"; \
-	    OMP_NUM_THREADS=1 $(BIN)/fmtlbench bench $$grid --out results/leaderboard --jobs $(JOBS) \
-	        $(if $(BUDGET),--budget $(BUDGET)) $(if $(DRY_RUN),--dry-run) || { test $$? -eq 1 || exit 2; break; }; \
+	    OMP_NUM_THREADS=1 $(BIN)/fmtlbench bench $$grid --out results/leaderboard $(MANY) || { test $$? -eq 1 || exit 2; break; }; \
 	done
+	OMP_NUM_THREADS=1 $(BIN)/fmtlbench probe --out results/probes $(MANY) $(if $(DRY_RUN),,--format md -o results/probes.md) \
+	    || test $$? -eq 1
 	$(if $(DRY_RUN),,$(BIN)/python docs/write_leaderboard.py)
 
 # The encoder weights of the package, anew: some minutes each on one core. Interrupted, it goes on.

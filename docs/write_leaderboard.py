@@ -19,7 +19,7 @@ from fmtlbench.runs.folder import RunFolder
 from fmtlbench.words import say_duration, say_quantity
 
 ROOT = Path(__file__).parents[1]
-RUNS, FOLDER = ROOT / "results" / "leaderboard", ROOT / "docs" / "leaderboard"
+RUNS, PROBES, FOLDER = ROOT / "results" / "leaderboard", ROOT / "results" / "probes.md", ROOT / "docs" / "leaderboard"
 # Heading of a part of the page → the command whose tables it has, below the runs.
 PARTS = {
     "Scores": ("leaderboard", "--format", "md"),
@@ -78,7 +78,12 @@ def describe_bill(runs: Path) -> str:
     return f"{len(bills)} runs took {say_duration(seconds)} of one core's wall time; energy: {energy}."
 
 
-def write(runs: Path = RUNS, folder: Path = FOLDER) -> None:
+def read_probes(file: Path) -> str:
+    """Return what the methods do where the right answer is known, or that this was not run."""
+    return file.read_text(encoding="utf-8").strip() if file.is_file() else "Not run yet."
+
+
+def write(runs: Path = RUNS, probes: Path = PROBES, folder: Path = FOLDER) -> None:
     """Write the page, the tables and the site."""
     folder.mkdir(parents=True, exist_ok=True)
     grids = sorted((runs / "grids").glob("*.yml"))
@@ -86,6 +91,11 @@ def write(runs: Path = RUNS, folder: Path = FOLDER) -> None:
     for heading, (verb, *flags) in PARTS.items():
         parts += [f"## {heading}\n", f"`fmtlbench {verb} results/leaderboard {' '.join(flags)}`\n"]
         parts.append(ask(verb, runs, *flags).strip())
+    parts += [
+        "## Where the right answer is known\n",
+        "`fmtlbench probe --out results/probes`: [probes](../probes.md).\n",
+    ]
+    parts.append(read_probes(probes))
     (folder / "README.md").write_text("\n\n".join(part.strip("\n") for part in parts) + "\n", encoding="utf-8")
     for kind, name in (("csv", "tables.csv"), ("latex", "tables.tex")):
         ask("leaderboard", runs, "--format", kind, "-o", folder / name)
@@ -95,6 +105,7 @@ def write(runs: Path = RUNS, folder: Path = FOLDER) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--runs", type=Path, default=RUNS)
+    parser.add_argument("--probes", type=Path, default=PROBES)
     parser.add_argument("-o", "--output", type=Path, default=FOLDER)
     given = parser.parse_args()
-    write(given.runs, given.output)
+    write(given.runs, given.probes, given.output)

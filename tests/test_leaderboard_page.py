@@ -39,16 +39,20 @@ def test_the_page_has_tables_and_says_what_is_missing(writer, tmp_path):
     shutil.copytree(ROOT / "results" / "nano-3" / "iid1_sdmt", runs / "iid1_sdmt")
     (runs / "grids").mkdir()
     (runs / "grids" / "1-tiny.yml").write_text("algos: [local, fedper]\nscenarios: [iid1_sdmt]\nseeds: 0-1\n")
-    writer.write(runs, out)
+    probes = tmp_path / "probes.md"
+    writer.write(runs, probes, out)
+    assert (out / "README.md").read_text().endswith("Not run yet.\n")
+    probes.write_text("| FedAvg | pass |\n")
+    writer.write(runs, probes, out)
     page = (out / "README.md").read_text()
     # Runs of before code was recorded are in the tables, and count as missing for who runs the grid.
     assert "| 1-tiny | iid1_sdmt | 2 | 0 of 4 | all |" in page and "20 runs took" in page
-    assert page.count("\n## ") == 1 + len(writer.PARTS)
+    assert page.count("\n## ") == 2 + len(writer.PARTS) and page.endswith("| FedAvg | pass |\n")
     for name, text in {"README.md": "| FedPer |", "tables.csv": "FedPer", "tables.tex": "FedPer"}.items():
         assert text in (out / name).read_text()
     assert (out / "site" / "index.html").is_file()
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    writer.write(runs, out)
+    writer.write(runs, probes, out)
     assert before == {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
 
 

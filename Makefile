@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
 
-.PHONY: demo test slow cluster readme matrix weights lint types setup clean
+.PHONY: demo test slow cluster readme matrix weights lint types docs setup clean
 
 demo: $(READY)
 	$(BIN)/fmtlbench run --algo fedhca2 --scenario st_mt_1 --format table
@@ -22,7 +22,7 @@ slow: $(READY)
 cluster: $(READY)
 	OMP_NUM_THREADS=1 timeout 900 $(BIN)/python -m pytest -m cluster tests/cluster
 
-# The README's commands, as they are written, with a nano preset of seconds.
+# The commands of the README and of docs/, as they are written, with a nano preset of seconds.
 readme: $(READY)
 	OMP_NUM_THREADS=1 timeout 900 $(BIN)/python -m pytest -m readme tests/readme
 
@@ -45,6 +45,10 @@ types: $(READY)
 	@ln -s $(addprefix $(CURDIR)/,$(wildcard fmtlbench/*) algorithms metrics reports scenarios) build/types/fmtlbench
 	$(BIN)/python -m mypy
 
+# The site of docs/, in build/docs; a warning, a dead link among them, is an error.
+docs: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -b html -E -W --keep-going -q docs build/docs
+
 setup: $(READY)
 
 # One pip call, so that torch, torchvision and timm come out of one resolution.
@@ -54,4 +58,4 @@ $(READY): pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) build docs/_generated *.egg-info .pytest_cache .ruff_cache .mypy_cache

@@ -1,11 +1,18 @@
 # `make demo` and `make test` work on a machine with only Python and make: each sets itself up first.
 PYTHON ?= python3
 VENV := .venv
+NEWEST := .venv-newest
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
+# The tested versions; `make setup CONSTRAINTS=` takes the newest.
+CONSTRAINTS ?= constraints.txt
+# An index with other builds of torch, for example without CUDA: `make setup TORCH_INDEX=URL`.
+TORCH_INDEX ?=
+PIP := -m pip --disable-pip-version-check install --quiet
+FROM := $(if $(TORCH_INDEX),--extra-index-url "$(TORCH_INDEX)")
 
-.PHONY: demo test slow cluster readme matrix weights lint types docs setup clean
+.PHONY: demo test leaderboard slow cluster readme matrix weights lint types docs wheel setup constraints newest clean
 
 demo: $(READY)
 	$(BIN)/fmtlbench run --algo fedhca2 --scenario st_mt_1 --format table
@@ -16,7 +23,7 @@ test: $(READY)
 
 # Tests of half a minute each: real compilers, many rounds, benches of whole processes.
 slow: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) -m slow tests/algorithms tests/bench tests/engine
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) -m slow tests/algorithms tests/bench tests/engine tests/test_examples.py
 
 # Runs on a Ray cluster of two nodes on this machine: equality with serial ones, lost processes and nodes, resuming.
 cluster: $(READY)
@@ -29,6 +36,16 @@ readme: $(READY)
 # Every scenario with every method, every network with every method, and every recipe: over an hour on two cores.
 matrix: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) -m matrix tests/test_matrix.py tests/test_recipes_end_to_end.py
+
+# Our own leaderboard: runs what is missing of results/leaderboard/grids, then writes docs/leaderboard. BUDGET=2h is the time
+# for each grid, DRY_RUN=1 shows the plan and touches nothing. Stopped, or out of time, the same command goes on.
+leaderboard: $(READY)
+	@for grid in results/leaderboard/grids/*.yml; do \
+	    echo "$$grid"; \
+	    OMP_NUM_THREADS=1 $(BIN)/fmtlbench bench $$grid --out results/leaderboard --jobs $(JOBS) \
+	        $(if $(BUDGET),--budget $(BUDGET)) $(if $(DRY_RUN),--dry-run) || { test $$? -eq 1 || exit 2; break; }; \
+	done
+	$(if $(DRY_RUN),,$(BIN)/python docs/write_leaderboard.py)
 
 # The encoder weights of the package, anew: some minutes each on one core. Interrupted, it goes on.
 weights: $(READY)
@@ -49,13 +66,32 @@ types: $(READY)
 docs: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -b html -E -W --keep-going -q docs build/docs
 
+# The archives of a release; each is installed in an environment of its own and tried outside the checkout.
+wheel: $(READY)
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python .ci/check_wheel.py dist
+
 setup: $(READY)
 
-# One pip call, so that torch, torchvision and timm come out of one resolution.
-$(READY): pyproject.toml
+# One pip call, so that torch, torchvision and timm come out of one resolution. The index of TORCH_INDEX comes beside
+# pip's own: of one version, a build with a local suffix (2.9.0+cpu) is the higher one, so it is taken.
+$(READY): pyproject.toml $(wildcard constraints.txt)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	$(BIN)/python $(PIP) $(FROM) $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS)) --editable ".[dev]"
 	touch $@
 
+# The versions of .venv become the tested ones: after `make test` has passed with them.
+constraints: $(READY)
+	$(BIN)/python .ci/write_constraints.py
+
+# Does it work with the newest of everything? In an environment of its own, anew each time.
+newest:
+	rm -rf $(NEWEST) && $(PYTHON) -m venv $(NEWEST)
+	$(NEWEST)/bin/python $(PIP) $(FROM) .
+	$(NEWEST)/bin/python -m pip check
+	$(NEWEST)/bin/fmtlbench --version
+	$(NEWEST)/bin/fmtlbench run --algo fedhca2 --scenario st_mt_1 --rounds 2 --out $(NEWEST)/runs --format table
+
 clean:
-	rm -rf $(VENV) build docs/_generated *.egg-info .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) $(NEWEST) build dist docs/_generated *.egg-info .pytest_cache .ruff_cache .mypy_cache

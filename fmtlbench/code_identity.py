@@ -93,6 +93,7 @@ NEUTRAL = (
     "runs",
     "schema",
     "setting",
+    "submissions",
     "user_code",
     "userconfig",
     "words",

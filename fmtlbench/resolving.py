@@ -276,6 +276,12 @@ def _usual_setting_again(stored: RunConfig) -> Setting | None:
         return None
 
 
+def find_departures(stored: RunConfig) -> dict[str, Any] | None:
+    """Find anew in which values a stored config is not its preset's; None where the preset is not there as it was."""
+    usual = _usual_setting_again(stored)
+    return None if usual is None else _departures(stored, usual, {})
+
+
 def _check_rebuildable(stored: RunConfig, origins: Mapping[str, str]) -> None:
     """Refuse a stored config whose numbers, or whose user's files, this installation does not have."""
     if stored.numerics != NUMERICS_VERSION:

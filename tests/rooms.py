@@ -151,6 +151,11 @@ LAYERS = (
     ),
     (
         _room(
+            "submissions",
+            "runs as one file that others can check",
+            "algorithms config configured_tasks engine meters presets resolving runs scenarios",
+        ),
+        _room(
             "bench",
             "grids of runs: planning, processes, progress",
             "algorithms api config configured_code cost listeners presets ray_cluster request resolving runs scenarios",
@@ -164,7 +169,7 @@ LAYERS = (
             "the command line: the only room that joins the others",
             "algorithms api architectures bench client_models configured_code cost data datasets engine fmtlbench "
             "importing listeners meters metrics models networks partitions predictions presets pretrain reports "
-            "request resolving run_file runs scenarios tasks weightings",
+            "request resolving run_file runs scenarios submissions tasks weightings",
         ),
         _room("__main__", "`python -m fmtlbench`", "cli"),
     ),

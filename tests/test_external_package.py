@@ -11,7 +11,12 @@ from pathlib import Path
 
 import pytest
 
-EXTERNAL = Path(__file__).parent / "external"
+try:
+    import tomllib
+except ModuleNotFoundError:  # Python 3.10, where pytest brings it
+    import tomli as tomllib
+
+EXAMPLE = Path(__file__).parents[1] / "examples" / "hello_fmtl"
 BRINGS = {
     "algorithms": ("method", "halfway"),
     "architectures": ("network", "one_layer"),
@@ -31,13 +36,15 @@ OPTIONS = {
 def installed(tmp_path_factory):
     """A folder as pip would leave it: the package and its metadata, found through PYTHONPATH."""
     site = tmp_path_factory.mktemp("site")
-    (site / "hello_fmtl").symlink_to(EXTERNAL / "hello_fmtl", target_is_directory=True)
-    groups = {f"fmtlbench.{group}": f"{name} = hello_fmtl.{module}" for group, (module, name) in BRINGS.items()}
-    groups["fmtlbench.scenarios"] = "hello = hello_fmtl:SCENARIOS"
-    about = site / "hello_fmtl-1.0.dist-info"
+    (site / "hello_fmtl").symlink_to(EXAMPLE / "hello_fmtl", target_is_directory=True)
+    project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    about = site / f"hello_fmtl-{project['version']}.dist-info"
     about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: hello-fmtl\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text("\n".join(f"[{group}]\n{line}\n" for group, line in groups.items()))
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    lines = []
+    for group, entries in project["entry-points"].items():
+        lines += [f"[{group}]", *(f"{name} = {place}" for name, place in entries.items())]
+    (about / "entry_points.txt").write_text("\n".join(lines))
     return site
 
 

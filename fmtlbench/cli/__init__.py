@@ -31,6 +31,8 @@ VERBS = (
     "time",
     "export",
     "export_weights",
+    "submit",
+    "verify",
     "published",
     "compare",
     "completion",

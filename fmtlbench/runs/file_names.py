@@ -24,6 +24,9 @@ ABSENT = ".absent.json"  # how the file ends that says, beside where a run would
 # In this order --fresh removes them: summary first, so that no moment shows a finished run without its rows.
 FILES = (SUMMARY, SUMS, WEIGHTS, COST, ROUNDS, TIMING, REPEATED, MANIFEST, CONFIG)
 
+# What makes a finished run that others can read and check: all but its networks, predictions and figures.
+RECORDS = (CONFIG, MANIFEST, ROUNDS, TIMING, REPEATED, TUNING, LISTING, SUMS, COST, SUMMARY)
+
 
 def is_run(files: Collection[str]) -> bool:
     """Say whether a folder with these files is a run's, finished or not."""

@@ -91,7 +91,7 @@ class RunFolder:
             UsageError: There is none, or it is no YAML.
             DamagedRun: It is empty or no mapping.
         """
-        return self._config()[0]
+        return self.config_with_lines()[0]
 
     def run_config(self) -> RunConfig:
         """Build the run's config from its file.
@@ -101,9 +101,10 @@ class RunFolder:
         """
         from ..config import RunConfig
 
-        return RunConfig.from_tree(*self._config())
+        return RunConfig.from_tree(*self.config_with_lines())
 
-    def _config(self) -> tuple[Any, dict[str, str]]:
+    def config_with_lines(self) -> tuple[Any, dict[str, str]]:
+        """Read the config as nested plain values, and on which line each stands."""
         return read_config(self.path / file_names.CONFIG)
 
     def config_text(self) -> str:

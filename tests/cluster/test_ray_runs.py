@@ -117,8 +117,9 @@ PLAIN, TRACKS, ANCHORS, STATE = "fedavg", "ditto", "fedamp", "fedhca2"
 def test_ray_is_serial_bit_for_bit(whole, both, algo, options):
     (serial, on_ray), (here, result) = both(algo, **options)
     assert serial == on_ray
-    kept = [(each.folder / "weights.safetensors").read_bytes() for each in (here, result)]
-    assert kept[0] == kept[1]
+    for name in ("weights.safetensors", "sums.npz"):
+        kept = [(each.folder / name).read_bytes() for each in (here, result)]
+        assert kept[0] == kept[1]
     timing = [json.loads(line) for line in (result.folder / "timing.jsonl").read_text().splitlines()]
     assert len(timing[-1]["processes"]) == 2 and {use["threads"] for use in timing[-1]["processes"]} == {1}
     assert timing[-1]["memory"]["process"] > sum(use["process"] for use in timing[-1]["processes"])

@@ -20,7 +20,7 @@ from fmtlbench.engine.messages import Evaluate, Install, Train
 from fmtlbench.errors import FmtlbenchError
 from fmtlbench.runs.store import RunStore
 
-DETERMINISTIC = ("metrics.jsonl", "summary.json", "config.yaml")
+DETERMINISTIC = ("metrics.jsonl", "sums.npz", "summary.json", "config.yaml")
 
 
 def contents(result):

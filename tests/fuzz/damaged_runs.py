@@ -17,6 +17,7 @@ from tiny import SCENARIO, TINY
 
 # Trained, with what is kept of their networks; two leave what `plot hyperweights` and `plot grouping` draw.
 METHODS = {"local": "weights", "fedhca2": "last", "matfl": "exact"}
+BINARY = (".safetensors", ".npz")  # endings of files that are not text
 FLAGS = tuple(word for key, value in TINY.items() for word in ("--set", f"{key}={json.dumps(value)}"))
 _made: list[tempfile.TemporaryDirectory] = []  # removed when Python ends
 
@@ -72,7 +73,7 @@ def damaged(draw, name: str, content: bytes):
         return draw(st.sampled_from(SHAPES))
     if how == "cut":
         return content[: draw(st.integers(0, len(content)))]
-    if how == "bytes" or name.endswith(".safetensors"):
+    if how == "bytes" or name.endswith(BINARY):
         place = draw(st.integers(0, len(content)))
         return content[:place] + draw(st.binary(min_size=1, max_size=8)) + content[place + draw(st.integers(0, 8)) :]
     if name.endswith(".yaml"):
@@ -193,8 +194,8 @@ def damaged_folder(draw, run: str, folder: Path):
         if draw(st.booleans()):
             changes[f"{run}/checkpoint/round-00002/index.json"] = None
     files = [file for file in folder.rglob("*") if file.is_file() and file.name != ".lock"]
-    weights = [file for file in files if file.suffix == ".safetensors"]
-    text = [file for file in files if file.suffix != ".safetensors" and file.name != "index.json"]
+    weights = [file for file in files if file.suffix in BINARY]
+    text = [file for file in files if file.suffix not in BINARY and file.name != "index.json"]
     file = draw(st.sampled_from(sorted(draw(st.sampled_from((text, text, text, weights, files))))))
     name = f"{run}/{file.relative_to(folder)}"
     changes[name] = draw(damaged(name, file.read_bytes()))

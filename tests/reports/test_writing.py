@@ -193,9 +193,11 @@ FOLDERS = [
     ["stats", "RUNS"], ["leaderboard", "RUNS", "--format", "html"],
     ["evaluate", "--task", "depth", "--dataset", "nyud", "--pred", "x", "--gt", "y"], ["predict", "RUN"],
     ["export-weights", "RUN"], ["score-external", "x", "--name", "Mine", "--scenario", "st_mt_1"],
-    ["pretrain", "--backbone", "swin_nano"], ["reproduce", "fmtlbench_figure2", "--preset", "nano"],
+    ["pretrain", "--backbone", "swin_nano"], ["verify", "x.zip"],
+    ["reproduce", "fmtlbench_figure2", "--preset", "nano"],
 ]  # fmt: skip
 PROBE = ["probe", "--algos", "local"]
+SUBMIT = ["submit", "RUNS"]  # tests/submissions packs runs that it takes
 OUT = [  # of these, --out is the folder that runs are kept in
     ["run", "--algo", "local", "--scenario", "st_mt_1"], ["bench", "--algos", "local", "--scenarios", "st_mt_1"],
     PROBE, ["reproduce", "fedhca2_figure6", "--preset", "nano"],
@@ -219,7 +221,8 @@ def with_output(parser, words=()):
 
 
 def test_every_command_that_writes_is_tried_here():
-    tried = {tuple(command[:length]) for command in (*FILES, *FIGURES, *FOLDERS, IMPORT, PROBE) for length in (1, 2)}
+    commands = (*FILES, *FIGURES, *FOLDERS, IMPORT, PROBE, SUBMIT)
+    tried = {tuple(command[:length]) for command in commands for length in (1, 2)}
     found = with_output(build_parser())
     assert len(found) > 15
     assert [words for words in found if words not in tried] == []
@@ -315,9 +318,10 @@ def test_a_figure_on_a_stream_needs_an_ending(runs, capsys):
         assert "a folder, expected a file" in call(["plot", "pvalues", "RUNS"], runs, output, capsys)[2]
 
 
-def test_a_probe_does_not_begin_what_it_could_not_write(runs, tmp_path, capsys, monkeypatch):
+@pytest.mark.parametrize("command", [PROBE, SUBMIT], ids=lambda command: command[0])
+def test_nothing_begins_that_could_not_be_written(command, runs, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for output, said in ((".", "a folder, expected a file"), ("no/where", "no folder no"), ("a\0b", "NUL")):
-        code, out, err = call(PROBE, runs, output, capsys)
+        code, out, err = call(command, runs, output, capsys)
         assert code == 2 and out == "" and said in err and len(err.splitlines()) == 1
     assert not listed(tmp_path)

@@ -17,7 +17,7 @@ import yaml
 from snippets import ROOT
 
 SMALL = {
-    "federation": {"rounds": 2},
+    "federation": {"rounds": 1},
     "data": {"train_samples": {"pascal": 40, "nyud": 16}, "test_samples": {"pascal": 6, "nyud": 6}},
     "evaluation": {"every": 1},
 }

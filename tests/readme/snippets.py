@@ -72,7 +72,9 @@ def read_blocks(page: str, text: str | None = None) -> list[Block]:
             inside, opened = fence, number
         elif inside is not None and line.strip().startswith(inside[2]) and not line.strip().strip(inside[2][0]):
             indent = len(inside[1])
-            body = "".join(f"{row[indent:] if not row[:indent].strip() else row}\n" for row in lines[opened + 1 : number])
+            body = "".join(
+                f"{row[indent:] if not row[:indent].strip() else row}\n" for row in lines[opened + 1 : number]
+            )
             reason, before = _look_back(lines[:opened])
             blocks.append(Block(page, opened + 1, inside[3], body, before, reason))
             inside = None

@@ -21,12 +21,19 @@ import write_cli
 DOCS = Path(__file__).parent.resolve()
 ROOT = DOCS.parent
 COPIES = DOCS / "_generated"
-COPIED = ("README.md", "CHANGELOG.md", "results/README.md")  # pages outside docs/ that the site has too
+COPIED = (  # pages outside docs/ that the site has too
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "examples/README.md",
+    "results/README.md",
+)
 MADE: dict[str, Callable[[], str]] = {"api": write_api.write, "cli": write_cli.write}
 LISTS = ("index", "methods/README")
 
 FENCED = re.compile(r"^( *)(```+)[^\n]*\n.*?^\1\2`*[ ]*$", re.M | re.S)
-LINK = re.compile(r"(?<!!)\[(?P<text>[^\]\[]*)\]\((?P<target>[^)\s]+)\)")
+LINK = re.compile(r"(?P<picture>!?)\[(?P<text>[^\]\[]*)\]\((?P<target>[^)\s]+)\)")
 
 
 def write_copies() -> None:
@@ -68,7 +75,7 @@ def mend(link: re.Match, original: Path, place: Path) -> str:
     elif not file.is_relative_to(DOCS):
         name = os.path.relpath(file, ROOT)
         return f"`{name}`" if link["text"].strip("`") == name else f"{link['text']} (`{name}`)"
-    return f"[{link['text']}]({Path(os.path.relpath(file, place.parent)).as_posix()}{mark}{anchor})"
+    return f"{link['picture']}[{link['text']}]({Path(os.path.relpath(file, place.parent)).as_posix()}{mark}{anchor})"
 
 
 def toctrees(text: str) -> Iterator[str]:

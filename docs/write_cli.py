@@ -20,7 +20,9 @@ def write() -> str:
     parser = build_parser()
     found = _verbs(parser)
     names = " · ".join(f"[{name}](#fmtlbench-{name})" for name in found)
-    sections = (line for name, verb in found.items() for line in _section(verb, f"fmtlbench {name}", "##", _short(parser, name)))
+    sections = (
+        line for name, verb in found.items() for line in _section(verb, f"fmtlbench {name}", "##", _short(parser, name))
+    )
     return "\n".join([names, "", *sections])
 
 

@@ -48,7 +48,12 @@ def _describe(error: type[FmtlbenchError]) -> tuple[str, str, str, str]:
     code = "2" if issubclass(error, UsageError) else "1"  # as fmtlbench.cli.main returns it
     bases = ", ".join(f"`{base.__name__}`" for base in error.__bases__)
     home = "fmtlbench" if error.__name__ in fmtlbench.__all__ else error.__module__
-    return f"`{home}.{error.__name__}`", code, bases, meaning.partition(": exit code")[0].rstrip(".").replace("|", "\\|")
+    return (
+        f"`{home}.{error.__name__}`",
+        code,
+        bases,
+        meaning.partition(": exit code")[0].rstrip(".").replace("|", "\\|"),
+    )
 
 
 if __name__ == "__main__":

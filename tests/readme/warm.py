@@ -92,8 +92,8 @@ def do(request: dict[str, Any]) -> None:
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["env"])
-    sys.stdin, sys.stdout = (open(n, mode, encoding="utf-8", closefd=False) for n, mode in enumerate("rw"))  # noqa: SIM115, PTH123
-    sys.stderr = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115, PTH123
+    sys.stdin, sys.stdout = (open(n, mode, encoding="utf-8", closefd=False) for n, mode in enumerate("rw"))  # noqa: SIM115
+    sys.stderr = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
     sys.executable = os.environ["WARM_PYTHON"]  # so that what bench starts is started in the same way
     if request["argv"][0] == "-m":
         sys.argv = ["fmtlbench", *request["argv"][2:]]

@@ -23,15 +23,16 @@ test: $(READY)
 
 # Tests of half a minute each: real compilers, many rounds, benches of whole processes.
 slow: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) -m slow tests/algorithms tests/bench tests/engine tests/test_examples.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) -m slow tests/algorithms tests/bench tests/engine \
+	    tests/listeners tests/models tests/test_examples.py
 
 # Runs on a Ray cluster of two nodes on this machine: equality with serial ones, lost processes and nodes, resuming.
 cluster: $(READY)
 	OMP_NUM_THREADS=1 timeout 900 $(BIN)/python -m pytest -m cluster tests/cluster
 
-# The commands of the README and of docs/, as they are written, with a nano preset of seconds.
+# Every command and snippet of README.md and docs/, as it is written, with a nano preset of seconds.
 readme: $(READY)
-	OMP_NUM_THREADS=1 timeout 900 $(BIN)/python -m pytest -m readme tests/readme
+	OMP_NUM_THREADS=1 timeout 1200 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m readme tests/readme
 
 # Every scenario with every method, every network with every method, and every recipe: over an hour on two cores.
 matrix: $(READY)

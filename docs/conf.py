@@ -10,7 +10,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))  # the scripts beside this file
 
-import site_pages
+import site_pages  # noqa: E402
 
 project = "fmtlbench"
 author = "the fmtlbench authors"

@@ -18,7 +18,7 @@ PARTS = (
         "fmtlbench.runs.folder.RunFolder",
         "fmtlbench.request.RunRequest",
     )),
-    ("Methods", "The base class of a method, and what its hooks are given ([add-your-own.md](add-your-own.md#a-method)).", (
+    ("Methods", "The base class of a method, and what hooks are given ([add-your-own.md](add-your-own.md#a-method)).", (
         "fmtlbench.algorithms.Algorithm",
         "fmtlbench.algorithms.Local",
         "fmtlbench.algorithms.Workbench",

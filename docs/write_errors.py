@@ -1,4 +1,4 @@
-"""Write the table of errors in docs/errors.md from the exception classes of all modules. A test fails while it is stale.
+"""Write the table of errors in docs/errors.md from the exception classes. A test fails while it is stale.
 
 Run: python docs/write_errors.py
 """

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from snippets import pages_to_read
 from tiny import TINY
 
 from fmtlbench.cli import build_parser
@@ -21,7 +22,7 @@ from fmtlbench.cli._request import request_from
 from fmtlbench.resolving import resolve
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md"))]
+PAGES = pages_to_read()
 
 
 def blocks(page: str, language: str) -> list[str]:

@@ -16,8 +16,8 @@ import pytest
 import yaml
 from snippets import ROOT
 
-SMALL = {
-    "federation": {"rounds": 1},
+SMALL = {  # two rounds are the least that MAS takes
+    "federation": {"rounds": 2},
     "data": {"train_samples": {"pascal": 40, "nyud": 16}, "test_samples": {"pascal": 6, "nyud": 6}},
     "evaluation": {"every": 1},
 }

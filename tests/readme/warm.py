@@ -34,7 +34,7 @@ def ask(place: str, argv: list[str]) -> int:
         os.execv(argv[0], argv)
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(place)
-        request = json.dumps({"argv": argv[1:], "cwd": os.getcwd(), "env": dict(os.environ)}).encode()
+        request = json.dumps({"argv": argv[1:], "cwd": os.getcwd(), "env": dict(os.environ)}).encode()  # noqa: PTH109
         socket.send_fds(connection, [len(request).to_bytes(8, "big")], [0, 1, 2])
         connection.sendall(request)
         answer = connection.recv(8)
@@ -46,7 +46,7 @@ def serve(place: str) -> dict[str, Any]:
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(f"{place}.new")
     listener.listen(64)
-    os.rename(f"{place}.new", place)  # noqa: PTH104; whoever sees it is answered
+    os.rename(f"{place}.new", place)  # noqa: PTH104 - whoever sees it is answered
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the keepers below are nobody's to wait for
     while True:
         connection, _ = listener.accept()
@@ -97,7 +97,7 @@ def do(request: dict[str, Any]) -> None:
     sys.executable = os.environ["WARM_PYTHON"]  # so that what bench starts is started in the same way
     if request["argv"][0] == "-m":
         sys.argv = ["fmtlbench", *request["argv"][2:]]
-        sys.path[0] = os.getcwd()
+        sys.path[0] = os.getcwd()  # noqa: PTH109
         from fmtlbench.cli import main
 
         sys.exit(main())
@@ -109,7 +109,7 @@ def do(request: dict[str, Any]) -> None:
 def end(code: Any) -> None:
     """Leave as Python does, but for taking every imported module apart, which takes seconds in a fork."""
     if isinstance(code, str):
-        print(code, file=sys.stderr)
+        sys.stderr.write(f"{code}\n")
     for thread in threading.enumerate():
         if thread is not threading.main_thread() and not thread.daemon:
             thread.join()

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 SHELL = ("", "bash", "sh")
 PROGRAMS = ("fmtlbench", "make", "pip", "python", "ray", "git", "cd", "cat", "grep", "mkdir", "cp")
 FILE = r"[\w./-]+\.(?:py|ya?ml|toml|txt|csv|json)"

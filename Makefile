@@ -12,7 +12,7 @@ TORCH_INDEX ?=
 PIP := -m pip --disable-pip-version-check install --quiet
 FROM := $(if $(TORCH_INDEX),--extra-index-url "$(TORCH_INDEX)")
 
-.PHONY: demo test leaderboard slow cluster readme matrix weights lint types wheel setup constraints newest clean
+.PHONY: demo test leaderboard slow cluster readme matrix weights lint types docs wheel setup constraints newest clean
 
 demo: $(READY)
 	$(BIN)/fmtlbench run --algo fedhca2 --scenario st_mt_1 --format table
@@ -23,15 +23,16 @@ test: $(READY)
 
 # Tests of half a minute each: real compilers, many rounds, benches of whole processes.
 slow: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) -m slow tests/algorithms tests/bench tests/engine tests/test_examples.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) -m slow tests/algorithms tests/bench tests/engine \
+	    tests/listeners tests/models tests/test_examples.py
 
 # Runs on a Ray cluster of two nodes on this machine: equality with serial ones, lost processes and nodes, resuming.
 cluster: $(READY)
 	OMP_NUM_THREADS=1 timeout 900 $(BIN)/python -m pytest -m cluster tests/cluster
 
-# The README's commands, as they are written, with a nano preset of seconds.
+# Every command and snippet of README.md and docs/, as it is written, with a nano preset of seconds.
 readme: $(READY)
-	OMP_NUM_THREADS=1 timeout 900 $(BIN)/python -m pytest -m readme tests/readme
+	OMP_NUM_THREADS=1 timeout 1200 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m readme tests/readme
 
 # Every scenario with every method, every network with every method, and every recipe: over an hour on two cores.
 matrix: $(READY)
@@ -65,6 +66,10 @@ types: $(READY)
 	@ln -s $(addprefix $(CURDIR)/,$(wildcard fmtlbench/*) algorithms metrics reports scenarios) build/types/fmtlbench
 	$(BIN)/python -m mypy
 
+# The site of docs/, in build/docs; a warning, a dead link among them, is an error.
+docs: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -b html -E -W --keep-going -q docs build/docs
+
 # The archives of a release; each is installed in an environment of its own and tried outside the checkout.
 wheel: $(READY)
 	rm -rf dist
@@ -93,4 +98,4 @@ newest:
 	$(NEWEST)/bin/fmtlbench run --algo fedhca2 --scenario st_mt_1 --rounds 2 --out $(NEWEST)/runs --format table
 
 clean:
-	rm -rf $(VENV) $(NEWEST) build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) $(NEWEST) build dist docs/_generated *.egg-info .pytest_cache .ruff_cache .mypy_cache

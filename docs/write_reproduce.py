@@ -32,10 +32,16 @@ HEAD = """\
 ```
 fmtlbench reproduce                                             # the recipes
 fmtlbench reproduce NAME --data-root DATA --seeds 0-2 --dry-run # what is missing, how long it takes here
-fmtlbench reproduce NAME --data-root DATA --seeds 0-2           # runs it, writes reproduced/NAME.*
-fmtlbench reproduce NAME --preset nano --jobs 2                 # the same table on the embedded data
+fmtlbench reproduce NAME --preset nano --jobs 2                 # the table on the embedded data, reproduced/NAME.*
 fmtlbench reproduce --status runs --preset nano                 # how much of every recipe exists
 fmtlbench reproduce --claims --preset nano                      # what the papers say, checked on print and on our runs
+```
+
+With the archives, on a GPU:
+
+<!-- not run: needs the archives, a GPU and days -->
+```
+fmtlbench reproduce NAME --data-root DATA --seeds 0-2           # the same table as the paper made it
 ```
 
 A recipe is data: `reports/published/tables.yml` says what the rows of a table are (method, scenario, network),

@@ -44,14 +44,24 @@ def tiny_flags() -> list[str]:
     return [word for key, value in TINY.items() for word in ("--set", f"{key}={json.dumps(value)}")]
 
 
-@pytest.fixture
-def tiny_run(tmp_path, scenario_file):
-    """`fmtlbench.run` on the two-client federation, three rounds, below tmp_path/runs."""
+@pytest.fixture(scope="session")
+def tiny_run_in(scenario_file):
+    """`fmtlbench.run` on the two-client federation, three rounds, below a folder."""
     import fmtlbench
 
-    def run(algo="fedhca2", **given):
-        arguments = {"scenario": scenario_file, "rounds": 3, "out": tmp_path / "runs", "device": "cpu", **TINY}
+    def run(out, algo="fedhca2", **given):
+        arguments = {"scenario": scenario_file, "rounds": 3, "out": out, "device": "cpu", **TINY}
         return fmtlbench.run(algo, **{**arguments, **given})
+
+    return run
+
+
+@pytest.fixture
+def tiny_run(tmp_path, tiny_run_in):
+    """The same, below tmp_path/runs."""
+
+    def run(algo="fedhca2", **given):
+        return tiny_run_in(algo=algo, **{"out": tmp_path / "runs", **given})
 
     return run
 

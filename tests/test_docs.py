@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from snippets import pages_to_read
 from tiny import TINY
 
 from fmtlbench.cli import build_parser
@@ -21,7 +22,7 @@ from fmtlbench.cli._request import request_from
 from fmtlbench.resolving import resolve
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md"))]
+PAGES = pages_to_read()
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -270,12 +271,12 @@ def test_the_page_about_clusters_names_all_of_rays_options():
     assert all(f"`{SECTION}{field.name}`" in page for field in dataclasses.fields(RayOptions))
 
 
-def test_the_readme_s_table_is_what_the_leaderboard_prints():
+def test_the_table_of_results_is_what_the_leaderboard_prints():
     from fmtlbench.reports.collect import collect
     from fmtlbench.reports.formats import render
     from fmtlbench.reports.leaderboard import leaderboards
 
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = (ROOT / "results" / "README.md").read_text(encoding="utf-8")
     printed = render(leaderboards(collect([ROOT / "results" / "nano-3"])), "md")
     rows = [line for line in printed.splitlines() if line.startswith("| ") and not line.startswith(("| Method", "| :"))]
     assert len(rows) == 8

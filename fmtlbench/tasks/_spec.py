@@ -29,7 +29,7 @@ class TaskSpec:
         name: as scenarios call it.
         title: as in the papers' table heads.
         kind: what its labels are.
-        loss: a name in losses.LOSSES, or a function of (raw outputs, labels, **loss_options) that gives a scalar.
+        loss: a name in losses.LOSSES, or a function of (raw outputs, labels, `**loss_options`) that gives a scalar.
         metric: the primary one, a name in metrics.METRICS.
         weight: of the loss among a client's tasks; those of the six first ones are the FedHCA² paper's.
         description: a few words, for figures.

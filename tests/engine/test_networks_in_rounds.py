@@ -42,6 +42,7 @@ def federation(algo, scenario, **overrides):
     return make_federation(algo, scenario, **{**SMALL, "federation.rounds": 2, **overrides})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("network", NETWORKS)
 def test_every_architecture_learns_in_a_federation(tiny_run, network):
     result = tiny_run("fedavg", rounds=2, **{**SMALL, **NETWORKS[network]})

@@ -54,6 +54,7 @@ def test_a_run_leaves_what_the_design_says(tiny_run):
     assert not list(result.folder.rglob("*.pt")) and not list(result.folder.rglob("*.pkl"))
 
 
+@pytest.mark.slow
 def test_the_manifest_tells_the_order_of_summation(tiny_run, monkeypatch):
     monkeypatch.setenv("ATEN_CPU_CAPABILITY", "default")
     monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
@@ -143,8 +144,14 @@ def is_second(file, name):
     return "round-00002" in file.parent.name and file.name == name
 
 
+@pytest.fixture(scope="module")
+def whole(tiny_run_in, tmp_path_factory):
+    """What a run leaves that nobody interrupts."""
+    return contents(tiny_run_in(tmp_path_factory.mktemp("whole")))
+
+
 @pytest.mark.parametrize("phase", [*STEPS, *MESSAGES, *CALLS])
-def test_killed_and_resumed_equals_uninterrupted(tiny_run, tmp_path, phase):
+def test_killed_and_resumed_equals_uninterrupted(tiny_run, whole, tmp_path, phase):
     def doomed():
         if phase in STEPS:
             given = {"progress": AtStep(*STEPS[phase], then=die)}
@@ -162,7 +169,7 @@ def test_killed_and_resumed_equals_uninterrupted(tiny_run, tmp_path, phase):
     assert child.exitcode == -signal.SIGKILL, "the kill did not happen in the phase it was meant for"
     resumed = tiny_run(out=tmp_path / "killed")
     assert not resumed.reused
-    assert contents(resumed) == contents(tiny_run(out=tmp_path / "whole"))
+    assert contents(resumed) == whole
 
 
 @pytest.mark.slow

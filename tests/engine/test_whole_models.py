@@ -42,6 +42,7 @@ def federation(algo, scenario, **overrides):
     return make_federation(algo, scenario, **{**WHOLE, "federation.rounds": 4, **overrides})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("network", "algo"), [("md", "ditto"), ("tc", "fedhca2"), ("matfl", "fedamp")])
 def test_stopped_and_resumed_equals_uninterrupted(tiny_run, scenario, tmp_path, network, algo):
     """Anchors, tracks, hyper weights and who is behind survive; a third of the clients is absent in each round."""

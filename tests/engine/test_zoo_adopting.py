@@ -114,6 +114,7 @@ def test_killed_after_a_round_and_resumed_equals_uninterrupted(trio_run, tmp_pat
     assert values(resumed) == values(whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algo", METHODS)
 def test_clients_that_are_parked_on_disk_forget_nothing(trio_run, tmp_path, scenario, algo):
     """Whole models, too: FedAtlas' and, if asked, FedALA's decoders are one row with their heads."""

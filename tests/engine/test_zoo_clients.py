@@ -90,6 +90,7 @@ def test_killed_after_a_round_and_resumed_equals_uninterrupted(trio_run, tmp_pat
     assert values(resumed) == values(whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algo", METHODS)
 def test_whole_models_that_are_parked_on_disk(trio_run, tmp_path, scenario, algo):
     """Decoders in one row with their heads; a parked client's memory comes back, and nothing of the server's goes."""

@@ -195,6 +195,7 @@ def test_killed_and_resumed_equals_uninterrupted(run, tmp_path, number):
     assert len({tuple(row["present"]) for row in rows_of(whole)}) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "given",
     [

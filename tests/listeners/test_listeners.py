@@ -233,6 +233,7 @@ def test_a_listener_that_fails_costs_a_warning_and_no_byte(tiny_run, own, tmp_pa
     ]
 
 
+@pytest.mark.slow
 def test_a_bench_hands_it_to_its_runs(own, tmp_path, scenario_file, tiny_flags):
     out = tmp_path / "runs"
     words = [

@@ -311,6 +311,7 @@ def test_weights_of_another_network_are_refused(tmp_path):
 # -- runs ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_two_rounds(tiny_run):
     """By its name in timm the encoder is the listed one, and so is every number."""
     listed, named = (

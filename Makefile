@@ -38,7 +38,8 @@ readme: $(READY)
 matrix: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) -m matrix tests/test_matrix.py tests/test_recipes_end_to_end.py
 
-# Our own leaderboard: runs what is missing of results/leaderboard/grids, then of the probes, and writes docs/leaderboard.
+# Our own leaderboard: runs what is missing of results/leaderboard/grids, then of the probes, and writes docs/leaderboard
+# and the pages that count our runs.
 # BUDGET=2h is the time for each, DRY_RUN=1 shows the plan and touches nothing. Stopped, or out of time, the same command
 # goes on.
 leaderboard: MANY = --jobs $(JOBS) $(if $(BUDGET),--budget $(BUDGET)) $(if $(DRY_RUN),--dry-run)
@@ -50,6 +51,8 @@ leaderboard: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/fmtlbench probe --out results/probes $(MANY) $(if $(DRY_RUN),,--format md -o results/probes.md) \
 	    || test $$? -eq 1
 	$(if $(DRY_RUN),,$(BIN)/python docs/write_leaderboard.py)
+	$(if $(DRY_RUN),,$(BIN)/python docs/write_method_cards.py)
+	$(if $(DRY_RUN),,$(BIN)/python docs/write_reproduce.py --keep-hours)
 
 # The encoder weights of the package, anew: some minutes each on one core. Interrupted, it goes on.
 weights: $(READY)

@@ -11,13 +11,14 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))  # the scripts beside this file
 
 import site_pages  # noqa: E402
+import write_leaderboard  # noqa: E402
 
 project = "fmtlbench"
 author = "the fmtlbench authors"
 release = version = installed_version("fmtlbench")
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
-exclude_patterns = ["methods/equations.yml"]
+exclude_patterns = ["methods/equations.yml", site_pages.LEADERBOARD]
 source_suffix = {".md": "markdown"}
 highlight_language = "bash"  # of blocks that name no language: commands
 default_role = "code"  # docstrings write `name`, as Markdown does
@@ -44,6 +45,7 @@ def setup(app):
     app.connect("config-inited", lambda _app, _config: site_pages.write_copies())
     app.connect("source-read", _prepare)
     app.connect("autodoc-process-docstring", _escape_bars, priority=600)  # after napoleon
+    app.connect("build-finished", _add_leaderboard)
 
 
 def _prepare(_app, docname, source):
@@ -55,3 +57,9 @@ def _escape_bars(_app, _what, _name, _object, _options, lines):
     for number, line in enumerate(lines):
         parts = re.split(r"(`[^`]*`)", line)
         lines[number] = "".join(part if part.startswith("`") else part.replace("|", "\\|") for part in parts)
+
+
+def _add_leaderboard(app, error):
+    """Put the leaderboard's own site where the page about it links to."""
+    if error is None:
+        write_leaderboard.write_site(Path(app.outdir, site_pages.LEADERBOARD))

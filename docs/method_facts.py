@@ -46,7 +46,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent
 
 PACKAGE = "fmtlbench.algorithms."
-RESULTS = ROOT / "results" / "nano-3"
+RESULTS = ROOT / "results" / "leaderboard"
 BILLED = ("st_mt_1", "iid1_sdmt")  # different tasks, decoder by decoder; the same tasks, whole models
 NETWORK = "paper"  # the preset whose network is billed
 DEFAULT = "nano"  # the preset that runs have by default

@@ -29,8 +29,15 @@ COPIED = (  # pages outside docs/ that the site has too
     "examples/README.md",
     "results/README.md",
 )
-MADE: dict[str, Callable[[], str]] = {"api": write_api.write, "cli": write_cli.write}
-LISTS = ("index", "methods/README")
+LEADERBOARD = "leaderboard/site"  # pages of fmtlbench itself, which conf.py adds to the site
+MADE: dict[str, Callable[[], str]] = {
+    "api": write_api.write,
+    "cli": write_cli.write,
+    "leaderboard": lambda: (
+        f'<a href="{Path(LEADERBOARD).name}/index.html">Figures, curves and a page for every run</a>'
+    ),
+}
+LISTS = ("index", "methods/README", "leaderboard/README")
 
 FENCED = re.compile(r"^( *)(```+)[^\n]*\n.*?^\1\2`*[ ]*$", re.M | re.S)
 LINK = re.compile(r"(?P<picture>!?)\[(?P<text>[^\]\[]*)\]\((?P<target>[^)\s]+)\)")

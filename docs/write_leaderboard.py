@@ -1,6 +1,9 @@
-"""Write docs/leaderboard/ from the runs in results/leaderboard: tables as CSV, LaTeX and Markdown, and the site.
+"""Write docs/leaderboard/ from the runs in results/leaderboard: its pages, tables as CSV and LaTeX, and the site.
 
 Run: make leaderboard   runs what is missing, then this; python docs/write_leaderboard.py   this alone
+
+What the numbers show is said by hand, in results/leaderboard/reading.md. A field there, `{st_mt_1: FedAvg}`, gives way
+to that method's Δm, so that no number is typed; and its first line says of how many runs it was written.
 """
 
 from __future__ import annotations
@@ -9,32 +12,61 @@ import argparse
 import contextlib
 import io
 import json
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from fmtlbench.cli import main as fmtlbench
+from fmtlbench.errors import unknown
+from fmtlbench.reports.claims import FAILS, HOLDS, UNDECIDED
 from fmtlbench.runs.find import locate_runs
 from fmtlbench.runs.folder import RunFolder
 from fmtlbench.words import say_duration, say_quantity
 
 ROOT = Path(__file__).parents[1]
 RUNS, PROBES, FOLDER = ROOT / "results" / "leaderboard", ROOT / "results" / "probes.md", ROOT / "docs" / "leaderboard"
-# Heading of a part of the page → the command whose tables it has, below the runs.
-PARTS = {
-    "Scores": ("leaderboard", "--format", "md"),
-    "The worst clients": ("leaderboard", "--fairness", "--format", "md"),
-    "Are the differences more than chance?": ("stats", "--format", "md"),
-    "How far seeds move these numbers": ("stability", "--format", "md"),
-    "What the runs cost": ("cost", "--format", "md"),
+READING = "reading.md"  # beside the runs
+# File of a page → its heading, and the commands whose tables it has, below the runs.
+PAGES = {
+    "clients.md": ("The worst clients", [("leaderboard", "--fairness")]),
+    "chance.md": ("Are the differences more than chance?", [("stats",), ("stability",)]),
+    "cost.md": ("What the runs cost", [("cost",)]),
 }
+PROBED, PAPERS = "probes.md", "papers.md"
+PUBLISHED = {
+    "st_mt_1": "fedhca2_table1_st_mt_1",
+    "st_mt_2": "fedhca2_table2_st_mt_2",
+}  # tables with most of the methods
 OPENING = """\
 # The nano leaderboard
 
 Runs of the embedded data with the preset nano, made by `make leaderboard` and stored in results/leaderboard; numbers on
-these images say nothing about NYUD-v2 or PASCAL-Context. docs/write_leaderboard.py writes this page. The same tables:
-[tables.csv](tables.csv), [tables.tex](tables.tex), and as pages in site/.
+these images say nothing about NYUD-v2 or PASCAL-Context. docs/write_leaderboard.py writes this page. What the words
+mean: [concepts](../concepts.md); what the tests assume: [statistics](../statistics.md).
 """
+MORE = """\
+## More of it
+
+- [The worst clients](clients.md): who pays for the mean
+- [Are the differences more than chance?](chance.md): ranks, all pairs of methods, noise over seeds, seeds needed
+- [What the runs cost](cost.md): bytes, time and energy a round, and until a given Δm
+- [Beside the papers](papers.md): published numbers, their order of methods, and their claims on these runs
+- [Where the right answer is known](probes.md): what the methods do on the probes
+
+The tables below as [CSV](tables.csv) and [LaTeX](tables.tex). As a site with figures, curves and a page for every run
+they are in docs/leaderboard/site after `make leaderboard`, and in build/docs/leaderboard/site after `make docs`.
+
+<!-- site: leaderboard -->
+"""
+PAPERS_OPENING = """\
+Of [the nano leaderboard](README.md). The papers' numbers are of photographs, larger networks and longer training; ours
+are not (`≠`). What can be laid side by side is the order of methods.
+"""
+WRITTEN_FOR = re.compile(r"<!-- written for: (.*) -->\n")
+FIELD = re.compile(r"\{([\w-]+): ([^{}]+)\}")
 
 
 def ask(*words: str | Path) -> str:
@@ -50,32 +82,192 @@ def ask(*words: str | Path) -> str:
     return text.getvalue()
 
 
-def describe_coverage(runs: Path, grids: Sequence[Path]) -> str:
-    """Return a table of how much of every grid is there: what is missing is said, not left out."""
-    lines = ["| grid | scenarios | methods | runs that are there | missing |", "|---|---|---:|---:|---|"]
-    for grid in grids:
+# -- what is there -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Bill:
+    """What runs took together: wall time, and the energy of those that measured it."""
+
+    runs: int
+    seconds: float
+    kwh: float
+    measured: int
+
+    @classmethod
+    def of(cls, folders: Iterable[Path]) -> Bill:
+        """Add up the bills of runs."""
+        bills = [cost for folder in folders if (cost := RunFolder(folder).cost()) is not None]
+        energies = [(cost.get("energy") or {}).get("kwh") for cost in bills]
+        known = [kwh for kwh in energies if kwh is not None]
+        return cls(len(bills), sum(cost["seconds_total"] for cost in bills), sum(known), len(known))
+
+    @property
+    def energy(self) -> str:
+        """The energy in words."""
+        return say_quantity(1000 * self.kwh, "Wh") if self.measured else "not measured"
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How much of a grid is there, and what those runs took by their own bills."""
+
+    grid: str
+    scenarios: str
+    methods: int
+    asked: int
+    there: int
+    missing: str
+    bill: Bill
+
+    @classmethod
+    def of(cls, grid: Path, runs: Path) -> Coverage:
+        """Look up which runs of a grid are there."""
         plan = json.loads(ask("bench", grid, "--out", runs, "--dry-run", "--format", "json"))
         asked = [run for run in plan["runs"] if run["state"] != "refused"]
-        there = [run for run in asked if run["state"] == "done"]
+        done = [run for run in asked if run["state"] == "done"]
         lacking = Counter(run["name"] for run in asked if run["state"] != "done")
-        missing = ", ".join(f"{name} ({count})" for name, count in lacking.items())
-        missing = missing if there else "all"
-        scenarios = ", ".join(dict.fromkeys(run["scenario"] for run in plan["runs"]))
-        methods = len({run["name"] for run in asked})
-        lines.append(f"| {grid.stem} | {scenarios} | {methods} | {len(there)} of {len(asked)} | {missing or 'none'} |")
+        missing = ", ".join(f"{name} ({count})" for name, count in lacking.items()) if done else "all"
+        return cls(
+            grid=grid.stem,
+            scenarios=", ".join(dict.fromkeys(run["scenario"] for run in plan["runs"])),
+            methods=len({run["name"] for run in asked}),
+            asked=len(asked),
+            there=len(done),
+            missing=missing or "none",
+            bill=Bill.of(Path(run["folder"]) for run in done),
+        )
+
+
+def describe_coverage(grids: Sequence[Coverage]) -> str:
+    """Return a table of how much of every grid is there: what is missing is said, not left out."""
+    lines = ["| grid | scenarios | methods | runs that are there | missing | time | energy |"]
+    lines.append("|---|---|---:|---:|---|---:|---:|")
+    for grid in grids:
+        cells = [grid.grid, grid.scenarios, grid.methods, f"{grid.there} of {grid.asked}", grid.missing]
+        cells += [say_duration(grid.bill.seconds), grid.bill.energy] if grid.there else ["", ""]
+        lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines)
 
 
 def describe_bill(runs: Path) -> str:
     """Return in a sentence what all runs have taken together, by their own bills."""
-    bills = [cost for folder, _ in locate_runs([runs])[0] if (cost := RunFolder(folder).cost()) is not None]
-    seconds = sum(cost["seconds_total"] for cost in bills)
-    energies = [(cost.get("energy") or {}).get("kwh") for cost in bills]
-    known = [kwh for kwh in energies if kwh is not None]
-    energy = (
-        f"{say_quantity(1000 * sum(known), 'Wh')} in {len(known)} runs that measured it" if known else "not measured"
-    )
-    return f"{len(bills)} runs took {say_duration(seconds)} of one core's wall time; energy: {energy}."
+    bill = Bill.of(folder for folder, _ in locate_runs([runs])[0])
+    energy = f"{bill.energy} in {bill.measured} runs that measured it" if bill.measured else bill.energy
+    time = f"{say_duration(bill.seconds)} of one core's wall time, often with other work beside them"
+    return f"{bill.runs} runs took {time}; energy: {energy}."
+
+
+# -- at a glance -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Board:
+    """A table of scores as the command gives it: its heading, and the cells of every method."""
+
+    heading: str
+    rows: Mapping[str, Mapping[str, Any]]
+
+    def say_delta(self, method: str) -> str:
+        """Return a method's Δm in words; empty if it has none here."""
+        cell = self.rows.get(method, {}).get("delta_m") or {}
+        if cell.get("value") is None:
+            return cell.get("text", "")
+        text = f"{cell['value']:+.2f}{cell.get('signs', '')}" if cell["value"] else "0.00"
+        return f"{text} [{cell['low']:+.2f}, {cell['high']:+.2f}]" if cell.get("low") != cell.get("high") else text
+
+    def count_seeds(self, method: str) -> int:
+        """Return of how many seeds a method's row is."""
+        return int(self.rows[method]["seeds"]["value"])
+
+    def find_twins(self) -> Iterator[list[str]]:
+        """Give the methods whose scores are the same to the last digit, seeds included."""
+        same: dict[str, list[str]] = {}
+        for method, cells in self.rows.items():
+            scores = {key: (cell.get("value"), cell.get("n")) for key, cell in cells.items() if key != "delta_m"}
+            same.setdefault(repr(scores), []).append(method)
+        yield from (methods for methods in same.values() if len(methods) > 1)
+
+
+def read_boards(runs: Path) -> list[Board]:
+    """Return the tables of scores."""
+    tables = json.loads(ask("leaderboard", runs, "--format", "json"))["tables"]
+    headings = Counter(_scenario_of(table) for table in tables)
+    return [
+        Board(
+            _scenario_of(table) if headings[_scenario_of(table)] == 1 else table["name"],
+            {row["labels"]["method"]: row["cells"] for row in table["rows"]},
+        )
+        for table in tables
+    ]
+
+
+def _scenario_of(table: Mapping[str, Any]) -> str:
+    return table["title"].partition(" version")[0]
+
+
+def show_at_a_glance(boards: Sequence[Board]) -> str:
+    """Return one table of all methods' Δm, the highest of the first scenario first."""
+    methods = list(dict.fromkeys(method for board in boards for method in board.rows))
+    first = boards[0].rows
+    values = {method: (first.get(method, {}).get("delta_m") or {}).get("value") for method in methods}
+    methods.sort(key=lambda method: (values[method] is None, -(values[method] or 0)))
+    most = [max(map(board.count_seeds, board.rows)) for board in boards]
+    lines = [f"| Δm % ↑ [95 %] | {' | '.join(board.heading for board in boards)} |", "|---|" + "---:|" * len(boards)]
+    for method in methods:
+        cells = []
+        for board, seeds in zip(boards, most, strict=True):
+            lacks = method in board.rows and board.count_seeds(method) < seeds
+            cells.append(board.say_delta(method) + (f" ({board.count_seeds(method)} seeds)" if lacks else ""))
+        lines.append(f"| {method} | {' | '.join(cells)} |")
+    twins = [f"{' and '.join(methods)} on {board.heading}" for board in boards for methods in board.find_twins()]
+    notes = [
+        "",
+        "Δm: mean relative change over the columns against Local, seed by seed. † differs from Local, ‡ from the",
+        f"highest Δm of its column, at 95 % (t-test over seeds, Holm). Seeds: {_list(most)}.",
+    ]
+    if twins:
+        notes.append(f"Equal in every digit, so one method under two names: {'; '.join(twins)}.")
+    return "\n".join([*lines, *notes])
+
+
+def _list(seeds: Sequence[int]) -> str:
+    return str(seeds[0]) if len(set(seeds)) == 1 else ", ".join(map(str, seeds))
+
+
+# -- what it shows -----------------------------------------------------------------------------------------------------
+
+
+def read_reading(file: Path, boards: Sequence[Board]) -> str:
+    """Return what was written by hand about the numbers, with the numbers put in.
+
+    Where other runs are there than when it was written, the text says so itself.
+
+    Raises:
+        UnknownNameError: It names a table or a method that is not there.
+        ValueError: It does not say what it was written for.
+    """
+    text = file.read_text(encoding="utf-8")
+    said = WRITTEN_FOR.match(text)
+    if said is None:
+        raise ValueError(f"{file}: begins with {text[:40]!r}, expected <!-- written for: SCENARIO RUNS, … -->")
+    by_heading = {board.heading: board for board in boards}
+
+    def fill(field: re.Match) -> str:
+        heading, method = field.groups()
+        if heading not in by_heading:
+            raise unknown("table", heading, by_heading, f"{file}: {field[0]}")
+        if method not in by_heading[heading].rows:
+            raise unknown(f"method of {heading}", method, by_heading[heading].rows, f"{file}: {field[0]}")
+        return by_heading[heading].say_delta(method)
+
+    body, now = FIELD.sub(fill, text[said.end() :]).strip(), count_runs(boards)
+    return body if said[1] == now else f"*Written when there were other runs: {said[1]}; now: {now}.*\n\n{body}"
+
+
+def count_runs(boards: Iterable[Board]) -> str:
+    """Return how many runs each table is of, in the words of `written for`."""
+    return ", ".join(f"{board.heading} {sum(map(board.count_seeds, board.rows))}" for board in boards)
 
 
 def read_probes(file: Path) -> str:
@@ -83,23 +275,89 @@ def read_probes(file: Path) -> str:
     return file.read_text(encoding="utf-8").strip() if file.is_file() else "Not run yet."
 
 
-def write(runs: Path = RUNS, probes: Path = PROBES, folder: Path = FOLDER) -> None:
-    """Write the page, the tables and the site."""
-    folder.mkdir(parents=True, exist_ok=True)
-    grids = sorted((runs / "grids").glob("*.yml"))
-    parts = [OPENING, "## What is there, and what is missing\n", describe_coverage(runs, grids), describe_bill(runs)]
-    for heading, (verb, *flags) in PARTS.items():
-        parts += [f"## {heading}\n", f"`fmtlbench {verb} results/leaderboard {' '.join(flags)}`\n"]
-        parts.append(ask(verb, runs, *flags).strip())
-    parts += [
-        "## Where the right answer is known\n",
-        "`fmtlbench probe --out results/probes`: [probes](../probes.md).\n",
+# -- the pages ---------------------------------------------------------------------------------------------------------
+
+
+def make_pages(runs: Path, probes: Path) -> dict[str, str]:
+    """Return the text of every page, by file."""
+    grids = [Coverage.of(grid, runs) for grid in sorted((runs / "grids").glob("*.yml"))]
+    boards = read_boards(runs)
+    parts = [OPENING, "## At a glance", show_at_a_glance(boards)]
+    if (runs / READING).is_file():
+        parts += ["## What this shows, and what it does not", read_reading(runs / READING, boards)]
+    parts += [MORE, "## What is there, and what is missing", describe_coverage(grids), describe_bill(runs)]
+    parts += ["## Scores", *_show(runs, ("leaderboard",), depth=3)]
+    pages = {"README.md": parts}
+    for name, (heading, commands) in PAGES.items():
+        pages[name] = [f"# {heading}", "Of [the nano leaderboard](README.md)."]
+        pages[name] += [part for command in commands for part in _show(runs, command)]
+    pages[PROBED] = [
+        "# Where the right answer is known",
+        "`fmtlbench probe --out results/probes`: [probes](../probes.md).",
     ]
-    parts.append(read_probes(probes))
-    (folder / "README.md").write_text("\n\n".join(part.strip("\n") for part in parts) + "\n", encoding="utf-8")
+    pages[PROBED].append(read_probes(probes))
+    return {name: _join(parts) for name, parts in pages.items()}
+
+
+def _show(runs: Path, command: Sequence[str], depth: int = 2) -> list[str]:
+    """Return a command as one types it, and its tables with headings of the given depth."""
+    verb, *flags = command
+    words = " ".join([f"fmtlbench {verb} results/leaderboard", *flags, "--format md"])
+    tables = ask(verb, runs, *flags, "--format", "md")
+    return [f"`{words}`", re.sub(r"^#+ ", "#" * depth + " ", tables, flags=re.M)]
+
+
+def make_papers_page(runs: Path) -> str:
+    """Return the page with published tables and claims beside the runs: half a minute of a core."""
+    parts = ["# Beside the papers", PAPERS_OPENING]
+    for board in read_boards(runs):
+        if table := PUBLISHED.get(board.heading):
+            parts += _show(runs, ("compare", "--published", table))
+            words, tables = _show(runs, ("stability", "--scenario", board.heading, "--published", table))
+            order = re.search(r"^## [^\n]*order of methods.*?(?=^## |\Z)", tables, re.M | re.S)
+            parts += [words, order[0]]
+    parts += ["## Their claims, on these runs", *show_claims(runs)]
+    return _join(parts)
+
+
+def show_claims(runs: Path) -> list[str]:
+    """Return what the papers say of their results, as far as these runs can be asked."""
+    command = ("reproduce", "--claims", "--preset", "nano", "--seeds", "0-4")
+    tables = json.loads(ask(*command, "--out", runs, "--reuse", "any", "--format", "json"))["tables"]
+    lines = ["| paper | says | in print | here | by |", "|---|---|---|---|---|"]
+    claims = [row for table in tables for row in table["rows"]]
+    tried = 0
+    for row in claims:
+        said = {key: cell.get("word") for key, cell in row["cells"].items()}
+        if said["measured"] in (HOLDS, FAILS, UNDECIDED):
+            tried += 1
+            cells = [row["labels"]["where"], row["labels"]["says"], *said.values()]
+            lines.append(f"| {' | '.join(str(cell).replace('|', '/') for cell in cells)} |")
+    return [
+        f"`fmtlbench {' '.join(command)} --out results/leaderboard`",
+        f"Of {len(claims)} claims {tried} can be asked of these runs. Data, network and schedule are not the papers': "
+        "what does not hold here may hold there.",
+        "\n".join(lines),
+    ]
+
+
+def _join(parts: Iterable[str]) -> str:
+    return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+
+
+def write(runs: Path = RUNS, probes: Path = PROBES, folder: Path = FOLDER) -> None:
+    """Write the pages, the tables and the site."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in {**make_pages(runs, probes), PAPERS: make_papers_page(runs)}.items():
+        (folder / name).write_text(text, encoding="utf-8")
     for kind, name in (("csv", "tables.csv"), ("latex", "tables.tex")):
         ask("leaderboard", runs, "--format", kind, "-o", folder / name)
-    ask("leaderboard", runs, "--format", "html", "-o", folder / "site")
+    write_site(folder / "site", runs)
+
+
+def write_site(folder: Path, runs: Path = RUNS) -> None:
+    """Write the tables as a site of pages with figures, and a page for every run."""
+    ask("leaderboard", runs, "--format", "html", "-o", folder)
 
 
 if __name__ == "__main__":

@@ -375,7 +375,7 @@ def _say_measured(method: Method) -> list[str]:
     folder = RESULTS.relative_to(ROOT)
     results = measured(method)
     if not results:
-        return [f"**Measured**: no run of it lies in [{folder}](../../results/README.md)."]
+        return [f"**Measured**: no run of it lies in [{folder}](../leaderboard/README.md)."]
     rows, notes = [], {}
     for result in results:
         scenario = f"`{result.board.runs[0].summary['scenario']}`"
@@ -383,7 +383,7 @@ def _say_measured(method: Method) -> list[str]:
         for note in result.board.marks:
             notes.setdefault(note, []).append(scenario)
     return [
-        f"**Measured** in [{folder}](../../results/README.md), on the embedded data: Δm % against Local, mean ± "
+        f"**Measured** in [{folder}](../leaderboard/README.md), on the embedded data: Δm % against Local, mean ± "
         "standard deviation over seeds, [95 % interval].",
         _table(["scenario", "preset", "Δm %", "seeds"], rows, "llrr"),
         _list_notes(notes),

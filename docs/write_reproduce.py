@@ -6,6 +6,7 @@ A test fails while the page is stale; it takes the hours as they stand and count
 
 from __future__ import annotations
 
+import argparse
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -19,7 +20,7 @@ from fmtlbench.reports.recipes import Recipe, load_recipe, recipe_names
 from fmtlbench.request import RunRequest
 
 PAGE = Path(__file__).parent / "reproduce.md"
-RESULTS = Path(__file__).parents[1] / "results" / "nano-3"
+RESULTS = Path(__file__).parents[1] / "results" / "leaderboard"
 SEEDS = tuple(range(5))
 GPUS = 2  # that FMTL-Bench's Table 8 was measured on
 COST_TABLE = "fmtlbench_table8_cost_iid1"
@@ -81,9 +82,10 @@ which trains two models) ÷ the speed at which FMTL-Bench's Table 8 was made, {r
 over its 18 rows of the operations of a round ÷ its seconds per round ÷ {gpus} GPUs. Rows of Table 8 lie between
 {low:.1f} and {high:.1f}. Recipes share runs: all of them together need {together} runs and {all_hours} GPU hours.
 
-*Run by us* counts finished runs of five seeds with the nano preset in `results/nano-3`; with the papers' presets
-nothing was run: neither the archives nor a GPU was at hand. These folders keep no rounds, so figures over rounds cannot
-be drawn from them. Every recipe was carried out from runs to files once, at a size of seconds, as `make matrix` does.
+*Run by us* counts finished runs of five seeds with the nano preset in `results/leaderboard`, those of
+[our leaderboard](leaderboard/README.md); with the papers' presets nothing was run: neither the archives nor a GPU was
+at hand. These folders keep no networks, so predictions cannot be drawn from them. Every recipe was carried out from
+runs to files once, at a size of seconds, as `make matrix` does.
 
 """
 
@@ -184,6 +186,12 @@ def count_done() -> dict[str, tuple[int, int]]:
 
 def main() -> None:
     """Write the page."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--keep-hours", action="store_true", help="as the page has them: counting takes minutes")
+    if parser.parse_args().keep_hours:
+        page = PAGE.read_text(encoding="utf-8")
+        PAGE.write_text(make_page(read_hours(page), read_speeds(page), count_done()), encoding="utf-8")
+        return
     counter = Operations()
     speeds = measure_speeds(counter)
     costs = {one.recipe.name: count_hours(one, counter, median(speeds)) for one in plan(recipe_names())}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 import yaml
 
 from fmtlbench.algorithms import ALGORITHMS
+from fmtlbench.errors import UnknownNameError
 from fmtlbench.scenarios import scenario_files
 
 ROOT = Path(__file__).parents[1]
@@ -34,26 +36,97 @@ def test_the_grids_have_the_whole_zoo_and_five_seeds():
     assert all(grid["seeds"] == "0-4" and grid["scenarios"][0] in scenario_files() for grid in asked)
 
 
-def test_the_page_has_tables_and_says_what_is_missing(writer, tmp_path):
-    runs, out = tmp_path / "runs", tmp_path / "page"
+@pytest.fixture
+def stored(tmp_path):
+    """A folder of runs with a grid, as results/leaderboard is one."""
+    runs = tmp_path / "runs"
     shutil.copytree(ROOT / "results" / "nano-3" / "iid1_sdmt", runs / "iid1_sdmt")
     (runs / "grids").mkdir()
     (runs / "grids" / "1-tiny.yml").write_text("algos: [local, fedper]\nscenarios: [iid1_sdmt]\nseeds: 0-1\n")
-    probes = tmp_path / "probes.md"
-    writer.write(runs, probes, out)
-    assert (out / "README.md").read_text().endswith("Not run yet.\n")
+    return runs
+
+
+def test_the_pages_have_tables_and_say_what_is_missing(writer, stored, tmp_path, monkeypatch):
+    monkeypatch.setattr(writer, "show_claims", lambda _runs: ["asked below"])
+    out, probes = tmp_path / "page", tmp_path / "probes.md"
+    (stored / "reading.md").write_text("<!-- written for: iid1_sdmt 20 -->\nFedPer gains {iid1_sdmt: FedPer}.\n")
+    writer.write(stored, probes, out)
+    assert (out / "probes.md").read_text().endswith("Not run yet.\n")
     probes.write_text("| FedAvg | pass |\n")
-    writer.write(runs, probes, out)
+    writer.write(stored, probes, out)
+    assert (out / "probes.md").read_text().endswith("| FedAvg | pass |\n")
     page = (out / "README.md").read_text()
     # Runs of before code was recorded are in the tables, and count as missing for who runs the grid.
     assert "| 1-tiny | iid1_sdmt | 2 | 0 of 4 | all |" in page and "20 runs took" in page
-    assert page.count("\n## ") == 2 + len(writer.PARTS) and page.endswith("| FedAvg | pass |\n")
+    assert "\nFedPer gains +3.51† [+2.71, +4.30].\n" in page
+    for name in writer.PAGES:
+        assert f"]({name})" in page and "FedPer" in (out / name).read_text()
     for name, text in {"README.md": "| FedPer |", "tables.csv": "FedPer", "tables.tex": "FedPer"}.items():
         assert text in (out / name).read_text()
     assert (out / "site" / "index.html").is_file()
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    writer.write(runs, probes, out)
+    writer.write(stored, probes, out)
     assert before == {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+
+
+def test_the_papers_stand_beside_the_runs(writer, tmp_path):
+    nano = ROOT / "results" / "nano-3"
+    for folder in nano.glob("st_mt_1/*/*-s[01]-*"):
+        shutil.copytree(folder, tmp_path / folder.relative_to(nano))
+    page = writer.make_papers_page(tmp_path)
+    assert "| FedHCA2 | published | 57.55 |" in page and "| FedHCA2 | measured |" in page
+    assert re.search(r"^\| fedhca2\\_table1\\_st\\_mt\\_1 \| 4 \| – \| – \| -?[\d.]+ \| [\d.]+ \|$", page, re.M)
+    claims = re.findall(r"^\| (fedhca2|fmtlbench|matfl)\b.*\| (holds|does not hold|undecided) \| .*\|$", page, re.M)
+    assert len(claims) >= 3 and f"claims {len(claims)} can be asked" in page
+
+
+def test_a_glance_has_the_highest_first_and_says_who_is_the_same(writer):
+    def row(delta, score, seeds=5, low=None):
+        cell = {"value": delta, "n": seeds, **({"low": low, "high": delta + 1, "signs": "†"} if low else {})}
+        return {"x": {"value": score, "n": seeds}, "delta_m": cell, "seeds": {"value": seeds}}
+
+    first = {"Local": row(0.0, 1.0), "Worse": row(-3.0, 0.5, 3, -4.5), "Better": row(2.0, 2.0, low=1.0)}
+    second = {"Local": row(0.0, 4.0), "Twin": row(0.0, 4.0), "Ill": {"delta_m": None, "seeds": {"value": 5}}}
+    table = writer.show_at_a_glance([writer.Board("one", first), writer.Board("two", second)])
+    assert [line for line in table.splitlines() if line.startswith("| ")] == [
+        "| Δm % ↑ [95 %] | one | two |",
+        "| Better | +2.00† [+1.00, +3.00] |  |",
+        "| Local | 0.00 | 0.00 |",
+        "| Worse | -3.00† [-4.50, -2.00] (3 seeds) |  |",
+        "| Twin |  | 0.00 |",
+        "| Ill |  |  |",
+    ]
+    assert "two names: Local and Twin on two." in table and "Seeds: 5." in table
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("<!-- written for: iid1_sdmt 20 -->\n{iid1_smdt: FedPer}", r"\{iid1_smdt: FedPer\}: .* 'iid1_sdmt'"),
+        ("<!-- written for: iid1_sdmt 20 -->\n{iid1_sdmt: FedPre}", "no method of iid1_sdmt 'FedPre'; .* 'FedPer'"),
+        ("FedPer gains.", "expected <!-- written for"),
+    ],
+)
+def test_a_reading_names_what_is_there(writer, stored, text, error):
+    (stored / "reading.md").write_text(text)
+    with pytest.raises((UnknownNameError, ValueError), match=error):
+        writer.read_reading(stored / "reading.md", writer.read_boards(stored))
+
+
+def test_a_reading_of_other_runs_says_so(writer, stored):
+    (stored / "reading.md").write_text("<!-- written for: iid1_sdmt 12 -->\nAll is well.\n")
+    text = writer.read_reading(stored / "reading.md", writer.read_boards(stored))
+    assert text == "*Written when there were other runs: iid1_sdmt 12; now: iid1_sdmt 20.*\n\nAll is well."
+
+
+def test_the_stored_pages_are_fresh(writer):
+    """All but the table of what is missing: which runs count as made depends on the code."""
+    covered = re.compile(r"^## What is there, and what is missing\n.*?(?=^## )", re.M | re.S)
+    for name, text in writer.make_pages(writer.RUNS, writer.PROBES).items():
+        stored = (writer.FOLDER / name).read_text(encoding="utf-8")
+        assert covered.sub("", stored) == covered.sub("", text), (
+            f"{name}: python docs/write_leaderboard.py makes it anew"
+        )
 
 
 def test_a_command_that_fails_stops_it(writer, tmp_path):

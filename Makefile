@@ -7,6 +7,8 @@ READY := $(VENV)/.ready
 JOBS ?= 2
 # The tested versions; `make setup CONSTRAINTS=` takes the newest.
 CONSTRAINTS ?= constraints.txt
+# Where the demo's run goes.
+OUT ?= runs
 # An index with other builds of torch, for example without CUDA: `make setup TORCH_INDEX=URL`.
 TORCH_INDEX ?=
 PIP := -m pip --disable-pip-version-check install --quiet
@@ -15,7 +17,7 @@ FROM := $(if $(TORCH_INDEX),--extra-index-url "$(TORCH_INDEX)")
 .PHONY: demo test leaderboard slow cluster readme matrix weights lint types docs wheel setup constraints newest clean
 
 demo: $(READY)
-	$(BIN)/fmtlbench run --algo fedhca2 --scenario st_mt_1 --format table
+	$(BIN)/fmtlbench run --algo fedhca2 --scenario st_mt_1 --out "$(OUT)" --format table
 
 # In the order of names: small files, which xdist would do last, may be the slow ones.
 test: $(READY)

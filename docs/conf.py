@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import sys
 from importlib.metadata import version as installed_version
@@ -62,4 +63,5 @@ def _escape_bars(_app, _what, _name, _object, _options, lines):
 def _add_leaderboard(app, error):
     """Put the leaderboard's own site where the page about it links to."""
     if error is None:
+        logging.getLogger("fontTools").setLevel(logging.WARNING)  # Sphinx shows what every library logs
         write_leaderboard.write_site(Path(app.outdir, site_pages.LEADERBOARD))

@@ -20,7 +20,7 @@ HEADS = ("error", "exit code", "is a", "meaning")
 
 
 def find_errors() -> list[type[FmtlbenchError]]:
-    """Return every error of the package, by name; all modules are imported, since any may define one."""
+    """Return every public error of the package, by name; all modules are imported, since any may define one."""
     for package in (importlib.import_module(f"fmtlbench{name}") for name in PACKAGES):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if not module.name.endswith("__main__"):
@@ -30,7 +30,8 @@ def find_errors() -> list[type[FmtlbenchError]]:
         error = waiting.pop()
         found.add(error)
         waiting += error.__subclasses__()
-    return sorted((e for e in found if e.__module__.startswith("fmtlbench")), key=lambda e: e.__name__.strip("_"))
+    public = (e for e in found if e.__module__.startswith("fmtlbench") and not e.__name__.startswith("_"))
+    return sorted(public, key=lambda e: e.__name__)
 
 
 def write_page() -> str:

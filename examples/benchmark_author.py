@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-HERE = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/benchmark_author").absolute()
+HERE = Path(sys.argv[1] if len(sys.argv) > 1 else "examples_out/benchmark_author").absolute()
 DATA = HERE / "discs"
 SIZE = 48
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import fmtlbench
 
-HERE = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/method_author")
+HERE = Path(sys.argv[1] if len(sys.argv) > 1 else "examples_out/method_author")
 HERE.mkdir(parents=True, exist_ok=True)
 
 METHOD = '''\
@@ -81,6 +81,6 @@ for table in tables:
 
 # %% Two seeds of two rounds say nothing. What does it take? A bench, and the noise beside the effect:
 #
-#   fmtlbench bench --algos local,fedavg,./part_way.py --scenarios st_mt_1 --seeds 0-4 --jobs 2
+#   fmtlbench bench --algos local,fedavg,examples_out/method_author/part_way.py --scenarios st_mt_1 --seeds 0-4 --jobs 2
 #   fmtlbench stability runs
-#   fmtlbench probe --algos ./part_way.py
+#   fmtlbench probe --algos examples_out/method_author/part_way.py

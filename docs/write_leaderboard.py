@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import fill as fill_lines
 from typing import Any
 
 from fmtlbench.cli import main as fmtlbench
@@ -28,11 +29,12 @@ from fmtlbench.words import say_duration, say_quantity
 
 ROOT = Path(__file__).parents[1]
 RUNS, PROBES, FOLDER = ROOT / "results" / "leaderboard", ROOT / "results" / "probes.md", ROOT / "docs" / "leaderboard"
-READING = "reading.md"  # beside the runs
-# File of a page → its heading, and the commands whose tables it has, below the runs.
+READING, WIDTH = "reading.md", 120  # beside the runs; of its lines
+# File of a page → its heading, and the commands whose tables it has; ranks over blocks are taken scenario by scenario.
+EACH = "--scenario"
 PAGES = {
     "clients.md": ("The worst clients", [("leaderboard", "--fairness")]),
-    "chance.md": ("Are the differences more than chance?", [("stats",), ("stability",)]),
+    "chance.md": ("Are the differences more than chance?", [("stats", EACH), ("stability",)]),
     "cost.md": ("What the runs cost", [("cost",)]),
 }
 PROBED, PAPERS = "probes.md", "papers.md"
@@ -165,6 +167,7 @@ def describe_bill(runs: Path) -> str:
 class Board:
     """A table of scores as the command gives it: its heading, and the cells of every method."""
 
+    scenario: str
     heading: str
     rows: Mapping[str, Mapping[str, Any]]
 
@@ -195,6 +198,7 @@ def read_boards(runs: Path) -> list[Board]:
     headings = Counter(_scenario_of(table) for table in tables)
     return [
         Board(
+            _scenario_of(table),
             _scenario_of(table) if headings[_scenario_of(table)] == 1 else table["name"],
             {row["labels"]["method"]: row["cells"] for row in table["rows"]},
         )
@@ -220,14 +224,14 @@ def show_at_a_glance(boards: Sequence[Board]) -> str:
             lacks = method in board.rows and board.count_seeds(method) < seeds
             cells.append(board.say_delta(method) + (f" ({board.count_seeds(method)} seeds)" if lacks else ""))
         lines.append(f"| {method} | {' | '.join(cells)} |")
-    twins = [f"{' and '.join(methods)} on {board.heading}" for board in boards for methods in board.find_twins()]
+    twins = [f"{', '.join(methods)} on {board.heading}" for board in boards for methods in board.find_twins()]
     notes = [
         "",
         "Δm: mean relative change over the columns against Local, seed by seed. † differs from Local, ‡ from the",
         f"highest Δm of its column, at 95 % (t-test over seeds, Holm). Seeds: {_list(most)}.",
     ]
     if twins:
-        notes.append(f"Equal in every digit, so one method under two names: {'; '.join(twins)}.")
+        notes.append(f"Equal in every digit, so one method under several names: {'; '.join(twins)}.")
     return "\n".join([*lines, *notes])
 
 
@@ -261,7 +265,9 @@ def read_reading(file: Path, boards: Sequence[Board]) -> str:
             raise unknown(f"method of {heading}", method, by_heading[heading].rows, f"{file}: {field[0]}")
         return by_heading[heading].say_delta(method)
 
-    body, now = FIELD.sub(fill, text[said.end() :]).strip(), count_runs(boards)
+    paragraphs = FIELD.sub(fill, text[said.end() :]).strip().split("\n\n")
+    body = "\n\n".join(fill_lines(text, WIDTH, break_long_words=False, break_on_hyphens=False) for text in paragraphs)
+    now = count_runs(boards)
     return body if said[1] == now else f"*Written when there were other runs: {said[1]}; now: {now}.*\n\n{body}"
 
 
@@ -282,6 +288,7 @@ def make_pages(runs: Path, probes: Path) -> dict[str, str]:
     """Return the text of every page, by file."""
     grids = [Coverage.of(grid, runs) for grid in sorted((runs / "grids").glob("*.yml"))]
     boards = read_boards(runs)
+    scenarios = list(dict.fromkeys(board.scenario for board in boards))
     parts = [OPENING, "## At a glance", show_at_a_glance(boards)]
     if (runs / READING).is_file():
         parts += ["## What this shows, and what it does not", read_reading(runs / READING, boards)]
@@ -290,7 +297,9 @@ def make_pages(runs: Path, probes: Path) -> dict[str, str]:
     pages = {"README.md": parts}
     for name, (heading, commands) in PAGES.items():
         pages[name] = [f"# {heading}", "Of [the nano leaderboard](README.md)."]
-        pages[name] += [part for command in commands for part in _show(runs, command)]
+        for command in commands:
+            each = [(*command, scenario) for scenario in scenarios] if EACH in command else [command]
+            pages[name] += [part for words in each for part in _show(runs, words)]
     pages[PROBED] = [
         "# Where the right answer is known",
         "`fmtlbench probe --out results/probes`: [probes](../probes.md).",

@@ -87,7 +87,7 @@ def test_a_glance_has_the_highest_first_and_says_who_is_the_same(writer):
 
     first = {"Local": row(0.0, 1.0), "Worse": row(-3.0, 0.5, 3, -4.5), "Better": row(2.0, 2.0, low=1.0)}
     second = {"Local": row(0.0, 4.0), "Twin": row(0.0, 4.0), "Ill": {"delta_m": None, "seeds": {"value": 5}}}
-    table = writer.show_at_a_glance([writer.Board("one", first), writer.Board("two", second)])
+    table = writer.show_at_a_glance([writer.Board("one", "one", first), writer.Board("two", "two", second)])
     assert [line for line in table.splitlines() if line.startswith("| ")] == [
         "| Δm % ↑ [95 %] | one | two |",
         "| Better | +2.00† [+1.00, +3.00] |  |",
@@ -96,7 +96,7 @@ def test_a_glance_has_the_highest_first_and_says_who_is_the_same(writer):
         "| Twin |  | 0.00 |",
         "| Ill |  |  |",
     ]
-    assert "two names: Local and Twin on two." in table and "Seeds: 5." in table
+    assert "several names: Local, Twin on two." in table and "Seeds: 5." in table
 
 
 @pytest.mark.parametrize(

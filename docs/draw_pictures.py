@@ -1,6 +1,7 @@
 """Draw the README's three pictures in docs/pictures: the leaderboard page, the terminal, predictions.
 
 Run: python docs/draw_pictures.py RUN      RUN: a run of st_mt_1 that kept its weights, such as that of `make demo`
+The leaderboard's site must be there (`python docs/write_leaderboard.py`).
 Needs Debian's chromium, which takes the pictures of the page and of the terminal's text.
 """
 
@@ -73,8 +74,7 @@ def draw_terminal(target: Path) -> None:
 def draw(run: Path) -> None:
     """Draw all three."""
     FOLDER.mkdir(exist_ok=True)
-    (page,) = SITE.glob("st_mt_1-nano-*.html")
-    photograph(page, FOLDER / "leaderboard.png", (1360, 960))
+    photograph(SITE / "index.html", FOLDER / "leaderboard.png", (796, 1104))
     draw_terminal(FOLDER / "terminal.png")
     panel = FOLDER / "predictions.png"
     if fmtlbench(["predict", str(run), "--client", "nyud-multi", "--limit", "2", "--panel", str(panel)]):

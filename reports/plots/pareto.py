@@ -15,7 +15,7 @@ from ..delta import Bases, Delta
 from ..labels import zoo_rank
 from ..units import choose_unit
 from ._curves import PlotError
-from .style import DELTA, GREY, legend_below, panel_grid, styled, styles
+from .style import DELTA, GREY, bend_axis, legend_below, panel_grid, styled, styles
 
 COSTS = {"seconds": ("time", "s"), "kwh": ("energy", "kWh"), "bytes": ("communication", "GB")}
 HEIGHT = 2.1  # inches of a panel
@@ -99,6 +99,7 @@ def _draw_panel(axes: Axes, title: str, points: pd.DataFrame, cost: str, look: d
             axes.plot(x, y, "o", markersize=9, markerfacecolor="none", markeredgecolor=GREY, zorder=2)
     if mean["cost"].min() > 0 and mean["cost"].max() / mean["cost"].min() > 20:
         axes.set_xscale("log")
+    bend_axis(axes, mean["delta_m"].tolist())
     axes.margins(0.08)
     axes.axhline(0, color="0.6", linewidth=0.6, zorder=0)
     return handles

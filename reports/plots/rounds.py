@@ -17,7 +17,18 @@ from ..labels import zoo_rank
 from ..units import choose_unit
 from ._columns import Panel
 from ._curves import AMOUNTS, PlotError, evaluated
-from .style import DELTA, End, draw_whisker, label_ends, label_lines, legend_below, panel_grid, styled, styles
+from .style import (
+    DELTA,
+    End,
+    bend_axis,
+    draw_whisker,
+    label_ends,
+    label_lines,
+    legend_below,
+    panel_grid,
+    styled,
+    styles,
+)
 
 HEIGHT = 2.1  # inches of a panel, unless it has more labels than fit
 
@@ -110,6 +121,7 @@ def rounds_figure(panels: Sequence[Curves]) -> Figure:
 
 def _draw_panel(axes: Axes, panel: Curves, look: dict) -> list[End]:
     axes.set(xlabel=panel.xlabel, ylabel=panel.ylabel, title=panel.title)
+    bend_axis(axes, panel.rows.groupby(["label", "round"])["y"].mean().groupby("label").last().tolist())
     ends = []
     methods = list(panel.rows.groupby("label", sort=False))
     for k, (label, of) in enumerate(methods):

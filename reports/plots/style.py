@@ -14,11 +14,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
 from matplotlib.text import Text
 from matplotlib.textpath import TextPath
+from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, StrMethodFormatter
 from matplotlib.transforms import ScaledTranslation, Transform
 
 from ...errors import UsageError
 from ...files import check_output, is_stdout, is_stream, write_output
 from ...seeds import seed_of
+from ..fences import find_fences
 from ..labels import SECOND_ZOO
 
 WIDTH = 3.3  # inches, one column of a two-column page
@@ -200,6 +202,23 @@ def draw_whisker(
     beside = ScaledTranslation(APART / 72 * number, 0, axes.figure.dpi_scale_trans)
     thin = {"color": look.color, "elinewidth": 0.6, "capsize": 1.2, "capthick": 0.6}
     axes.errorbar(*end, spread, transform=units + beside, **thin)
+
+
+def bend_axis(axes: Axes, values: Sequence[float]) -> None:
+    """Let the y axis run by powers of ten where only a few values lie, far from all others; its label says so."""
+    low, high = find_fences(values)
+    most = [value for value in values if low <= value <= high]
+    if len(most) == len(values):
+        return
+    bend = max(map(abs, most))
+    axes.set_yscale("symlog", linthresh=bend, linscale=2)  # room for two powers of ten where most are
+    beyond = [sign * 10.0**power for sign in (-1, 1) for power in range(-3, 9)]
+    near = MaxNLocator(4).tick_values(min(0, *most), max(0, *most))
+    ticks = [*(tick for tick in near if abs(tick) <= bend), *(tick for tick in beyond if abs(tick) > bend)]
+    axes.yaxis.set_major_locator(FixedLocator(sorted(ticks)))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.set_ylabel(f"{axes.get_ylabel()}, log beyond ±{bend:.2g}")
 
 
 @dataclass(frozen=True)

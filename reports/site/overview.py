@@ -8,6 +8,7 @@ from typing import Any
 
 from ...words import inflect, say_count
 from ..collect import RunRecord
+from ..fences import find_fences
 from ..formats._words import cell_text
 from ..labels import dataset_titles
 from ..settings import distinguishing, listed
@@ -15,7 +16,7 @@ from ..table import Cell, Column
 from .data import Page, Site
 from .markup import Html, join, tag
 
-WIDTH, HEIGHT = 120, 10  # of a bar's drawing, in its own units
+WIDTH, HEIGHT, ARROW = 120, 10, 5  # of a bar's drawing, in its own units
 HIDDEN = {"class_": "bar-drawing", "aria_hidden": "true"}  # the numbers beside it say the same
 DELTA = "delta_m"
 
@@ -44,7 +45,7 @@ def overview(site: Site) -> Html:
     words = (
         "Δm: mean relative change of a method's scores against the reference, in percent; above zero is better. "
         f"All bars run from {low:.3g} to {high:.3g} %; the thin line and [low, high] are the 95 % interval over seeds, "
-        "where a method has several. "
+        "where a method has several. An arrow: it goes on beyond the end. "
     )
     signs = "† differs from the reference, ‡ from the highest Δm: see the leaderboards for the tests. "
     signed = any(cell.signs for of_page in cells for cell in of_page.values())
@@ -85,11 +86,15 @@ def _tell_apart(runs: Sequence[RunRecord]) -> list[str]:
 
 
 def _scale(cells: Iterable[Cell]) -> tuple[float, float]:
-    """Return the ends of all bars: the lowest and highest number drawn, and zero between them."""
-    ends = [0.0]
-    for cell in cells:
-        ends += [] if cell.value is None else [cell.value, *(cell.interval or ())]
-    return min(ends), max(ends)
+    """Return the ends of all bars: the lowest and highest number drawn, and zero between them.
+
+    A method that went astray would shrink all others to dots: what lies far from most values does not count.
+    """
+    drawn = [cell for cell in cells if cell.value is not None]
+    ends = [end for cell in drawn for end in (cell.value, *(cell.interval or ()))]
+    low, high = find_fences([cell.value for cell in drawn])
+    ends = [end for end in ends if low <= end <= high]
+    return min([0.0, *ends]), max([0.0, *ends])
 
 
 def _cell(cell: Cell, page: Page, scale: tuple[float, float]) -> Html:
@@ -107,12 +112,15 @@ def _interval(cell: Cell, column: Column) -> str:
 
 
 def draw_bar(cell: Cell, scale: tuple[float, float]) -> Html:
-    """Draw a value as a bar from zero, and its interval as a line; text beside it says the numbers."""
+    """Draw a value as a bar from zero, and its interval as a line; text beside it says the numbers.
+
+    What lies beyond an end of the scale is cut there, with an arrow.
+    """
     low, high = scale
     span = (high - low) or 1.0
 
     def at(value: float) -> float:
-        return round(WIDTH * (value - low) / span, 2)
+        return round(WIDTH * (min(max(value, low), high) - low) / span, 2)
 
     zero, value = at(0.0), at(cell.value or 0.0)
     kind = "gain" if value >= zero else "loss"
@@ -120,6 +128,10 @@ def draw_bar(cell: Cell, scale: tuple[float, float]) -> Html:
     if cell.interval:
         shapes.append(tag("path", d=f"M{at(cell.interval[0])} {HEIGHT / 2}H{at(cell.interval[1])}", class_="interval"))
     shapes.append(tag("path", d=f"M{zero} 0V{HEIGHT}", class_="zero"))
+    ends = [cell.value or 0.0, *(cell.interval or ())]
+    for beyond, tip, base in ((min(ends) < low, 0, ARROW), (max(ends) > high, WIDTH, WIDTH - ARROW)):
+        if beyond:
+            shapes.append(tag("path", d=f"M{tip} {HEIGHT / 2}L{base} 0V{HEIGHT}Z", class_="beyond"))
     return tag("svg", shapes, viewBox=f"0 0 {WIDTH} {HEIGHT}", preserveAspectRatio="none", **HIDDEN)
 
 

@@ -19,7 +19,7 @@ from fmtlbench.reports.site import write as write_file
 from fmtlbench.reports.site import write_site
 from fmtlbench.reports.site.data import plan_site, slug
 from fmtlbench.reports.site.markup import escape, tag
-from fmtlbench.reports.site.overview import WIDTH, draw_bar
+from fmtlbench.reports.site.overview import WIDTH, _scale, draw_bar
 from fmtlbench.reports.table import Cell
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "site" / "main.html"
@@ -220,6 +220,23 @@ def test_bars_begin_at_zero_and_share_a_scale():
     assert zero.startswith(f"M{WIDTH / 4} ")
     loss, [zero] = drawn(-10.0)
     assert (loss["class"], float(loss["x"]), float(loss["width"])) == ("loss", 0.0, WIDTH / 4)
+
+
+def test_a_method_that_went_astray_does_not_shrink_the_others():
+    cells = [Cell(value, interval=(value - 1, value + 1)) for value in (0, 1, 2, 3, -4, -5, -6)]
+    assert _scale([*cells, Cell(-400.0, interval=(-900.0, 90.0)), Cell(None)]) == (-7, 4)
+    assert _scale([*cells[:3], Cell(-400.0)]) == (-400.0, 3)  # too few to say what is astray
+    assert _scale([Cell(0.0)] * 7 + [Cell(5.0)]) == (0.0, 5.0)  # most alike: nothing is told apart by quartiles
+    assert _scale([]) == (0.0, 0.0)
+
+    def arrows(cell):
+        elements = Parsed(draw_bar(cell, (-7, 4))).elements
+        return [a["d"] for _, a in elements if a.get("class") == "beyond"], elements
+
+    (left, right), elements = arrows(Cell(-400.0, interval=(-900.0, 90.0)))
+    assert left.startswith("M0 ") and right.startswith(f"M{WIDTH} ")
+    assert next(float(a["x"]) for name, a in elements if name == "rect") == 0
+    assert arrows(Cell(-7.0, interval=(-7.0, 4.0)))[0] == []
 
 
 def test_abbreviations_are_explained_in_hints_and_in_a_list(site):

@@ -41,14 +41,14 @@ matrix: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) -m matrix tests/test_matrix.py tests/test_recipes_end_to_end.py
 
 # Our own leaderboard: runs what is missing of results/leaderboard/grids, then of the probes, and writes docs/leaderboard
-# and the pages that count our runs.
+# and the pages that count our runs. Networks are not kept: the pages are to say the same in every clone.
 # BUDGET=2h is the time for each, DRY_RUN=1 shows the plan and touches nothing. Stopped, or out of time, the same command
 # goes on.
 leaderboard: MANY = --jobs $(JOBS) $(if $(BUDGET),--budget $(BUDGET)) $(if $(DRY_RUN),--dry-run)
 leaderboard: $(READY)
 	@for grid in results/leaderboard/grids/*.yml; do \
 	    echo "$$grid"; \
-	    OMP_NUM_THREADS=1 $(BIN)/fmtlbench bench $$grid --out results/leaderboard $(MANY) || { test $$? -eq 1 || exit 2; break; }; \
+	    OMP_NUM_THREADS=1 $(BIN)/fmtlbench bench $$grid --out results/leaderboard --keep none $(MANY) || { test $$? -eq 1 || exit 2; break; }; \
 	done
 	OMP_NUM_THREADS=1 $(BIN)/fmtlbench probe --out results/probes $(MANY) $(if $(DRY_RUN),,--format md -o results/probes.md) \
 	    || test $$? -eq 1

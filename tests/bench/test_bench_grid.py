@@ -79,8 +79,8 @@ def test_a_file_with_variants(grid_file):
 def test_the_guides_grid_is_one(bench, grid_file):
     (text,) = re.findall(r"^```yaml\n(.*?)^```", (ROOT / "docs" / "bench.md").read_text(), re.M | re.S)
     grid = read_grid(grid_file(text), Flags())
-    assert [v.label for v in grid.variants] == ["fedavg", "fedhca2", "fedavg-encoder", "fedhca2-careful"]
-    assert len(make_plan(grid, RunRequest("", "", out=bench.out), "cpu").runs) == 5 * 2 * 5
+    assert [v.label for v in grid.variants] == ["fedavg", "fedprox", "fedhca2", "fedavg-encoder", "fedhca2-careful"]
+    assert len(make_plan(grid, RunRequest("", "", out=bench.out), "cpu").runs) == 6 * 2 * 5
 
 
 def test_flags_take_the_place_of_the_files_entries(grid_file):

@@ -50,7 +50,7 @@ leaderboard: $(READY)
 	    echo "$$grid"; \
 	    OMP_NUM_THREADS=1 $(BIN)/fmtlbench bench $$grid --out results/leaderboard --keep none $(MANY) || { test $$? -eq 1 || exit 2; break; }; \
 	done
-	OMP_NUM_THREADS=1 $(BIN)/fmtlbench probe --out results/probes $(MANY) $(if $(DRY_RUN),,--format md -o results/probes.md) \
+	OMP_NUM_THREADS=1 $(BIN)/fmtlbench probe --out results/probes --keep none $(MANY) $(if $(DRY_RUN),,--format md -o results/probes.md) \
 	    || test $$? -eq 1
 	$(if $(DRY_RUN),,$(BIN)/python docs/write_leaderboard.py)
 	$(if $(DRY_RUN),,$(BIN)/python docs/write_method_cards.py)

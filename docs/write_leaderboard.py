@@ -20,12 +20,14 @@ from pathlib import Path
 from textwrap import fill as fill_lines
 from typing import Any
 
+from fmtlbench.algorithms import ALGORITHMS
 from fmtlbench.cli import main as fmtlbench
 from fmtlbench.errors import unknown
 from fmtlbench.reports.claims import FAILS, HOLDS, UNDECIDED
 from fmtlbench.runs.find import locate_runs
 from fmtlbench.runs.folder import RunFolder
-from fmtlbench.words import say_duration, say_quantity
+from fmtlbench.scenarios import probe_names
+from fmtlbench.words import say_count, say_duration, say_quantity
 
 ROOT = Path(__file__).parents[1]
 RUNS, PROBES, FOLDER = ROOT / "results" / "leaderboard", ROOT / "results" / "probes.md", ROOT / "docs" / "leaderboard"
@@ -277,8 +279,19 @@ def count_runs(boards: Iterable[Board]) -> str:
 
 
 def read_probes(file: Path) -> str:
-    """Return what the methods do where the right answer is known, or that this was not run."""
-    return file.read_text(encoding="utf-8").strip() if file.is_file() else "Not run yet."
+    """Return what the methods do where the right answer is known, and on how much of that; or that this was not run.
+
+    Args:
+        file: The tables of a folder of runs beside it, of the same name.
+    """
+    if not file.is_file():
+        return "Not run yet."
+    runs = [RunFolder(folder).summary() for folder, _ in locate_runs([file.with_suffix("")])[0]]
+    methods = {run["algorithm"] for run in runs}
+    probes = sorted({run["scenario"] for run in runs})
+    there = f"{say_count(len(runs), 'run')}: {say_count(len(methods), 'method')} on {', '.join(probes)}"
+    left = f"of {len(ALGORITHMS)} methods and {len(probe_names())} probes; what is not below was not run"
+    return f"{there}, {left}.\n\n{file.read_text(encoding='utf-8').strip()}"
 
 
 # -- the pages ---------------------------------------------------------------------------------------------------------

@@ -53,7 +53,9 @@ def test_the_pages_have_tables_and_say_what_is_missing(writer, stored, tmp_path,
     writer.write(stored, probes, out)
     assert (out / "probes.md").read_text().endswith("Not run yet.\n")
     probes.write_text("| FedAvg | pass |\n")
+    shutil.copytree(stored / "iid1_sdmt" / "fedper", tmp_path / "probes" / "probe_scarce" / "fedper")
     writer.write(stored, probes, out)
+    assert "5 runs: 1 method on iid1_sdmt, of " in (out / "probes.md").read_text()
     assert (out / "probes.md").read_text().endswith("| FedAvg | pass |\n")
     page = (out / "README.md").read_text()
     # Runs of before code was recorded are in the tables, and count as missing for who runs the grid.

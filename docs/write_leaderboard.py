@@ -291,7 +291,12 @@ def read_probes(file: Path) -> str:
     probes = sorted({run["scenario"] for run in runs})
     there = f"{say_count(len(runs), 'run')}: {say_count(len(methods), 'method')} on {', '.join(probes)}"
     left = f"of {len(ALGORITHMS)} methods and {len(probe_names())} probes; what is not below was not run"
-    return f"{there}, {left}.\n\n{file.read_text(encoding='utf-8').strip()}"
+    return f"{there}, {left}.\n\n{set_depth(file.read_text(encoding='utf-8').strip(), 2)}"
+
+
+def set_depth(tables: str, depth: int) -> str:
+    """Give all headings of tables the same depth."""
+    return re.sub(r"^#+ ", "#" * depth + " ", tables, flags=re.M)
 
 
 # -- the pages ---------------------------------------------------------------------------------------------------------
@@ -326,7 +331,7 @@ def _show(runs: Path, command: Sequence[str], depth: int = 2) -> list[str]:
     verb, *flags = command
     words = " ".join([f"fmtlbench {verb} results/leaderboard", *flags, "--format md"])
     tables = ask(verb, runs, *flags, "--format", "md")
-    return [f"`{words}`", re.sub(r"^#+ ", "#" * depth + " ", tables, flags=re.M)]
+    return [f"`{words}`", set_depth(tables, depth)]
 
 
 def make_papers_page(runs: Path) -> str:

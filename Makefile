@@ -8,7 +8,7 @@ JOBS ?= 2
 # The tested versions; `make setup CONSTRAINTS=` takes the newest.
 CONSTRAINTS ?= constraints.txt
 # Where the demo's run goes.
-OUT ?= runs
+OUT := runs
 # An index with other builds of torch, for example without CUDA: `make setup TORCH_INDEX=URL`.
 TORCH_INDEX ?=
 PIP := -m pip --disable-pip-version-check install --quiet
@@ -26,7 +26,7 @@ test: $(READY)
 # Tests of half a minute each: real compilers, many rounds, benches of whole processes.
 slow: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) -m slow tests/algorithms tests/bench tests/engine \
-	    tests/listeners tests/models tests/test_examples.py
+	    tests/listeners tests/models tests/test_examples.py tests/test_leaderboard_page.py
 
 # Runs on a Ray cluster of two nodes on this machine: equality with serial ones, lost processes and nodes, resuming.
 cluster: $(READY)

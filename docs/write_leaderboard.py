@@ -3,7 +3,7 @@
 Run: make leaderboard   runs what is missing, then this; python docs/write_leaderboard.py   this alone
 
 What the numbers show is said by hand, in results/leaderboard/reading.md. A field there, `{st_mt_1: FedAvg}`, gives way
-to that method's Δm, so that no number is typed; and its first line says of how many runs it was written.
+to that method's Δm; a test computes the other numbers anew. Its first line says of how many runs it was written.
 """
 
 from __future__ import annotations
@@ -32,18 +32,16 @@ from fmtlbench.words import say_count, say_duration, say_quantity
 ROOT = Path(__file__).parents[1]
 RUNS, PROBES, FOLDER = ROOT / "results" / "leaderboard", ROOT / "results" / "probes.md", ROOT / "docs" / "leaderboard"
 READING, WIDTH = "reading.md", 120  # beside the runs; of its lines
-# File of a page → its heading, and the commands whose tables it has; ranks over blocks are taken scenario by scenario.
-EACH = "--scenario"
+EACH = "--scenario"  # of a command that is asked for every scenario by itself, as ranks over blocks are
+# File of a page → its heading, and the commands whose tables it has.
 PAGES = {
     "clients.md": ("The worst clients", [("leaderboard", "--fairness")]),
     "chance.md": ("Are the differences more than chance?", [("stats", EACH), ("stability",)]),
     "cost.md": ("What the runs cost", [("cost",)]),
 }
 PROBED, PAPERS = "probes.md", "papers.md"
-PUBLISHED = {
-    "st_mt_1": "fedhca2_table1_st_mt_1",
-    "st_mt_2": "fedhca2_table2_st_mt_2",
-}  # tables with most of the methods
+# Scenario → the paper's table with most of the methods.
+PUBLISHED = {"st_mt_1": "fedhca2_table1_st_mt_1", "st_mt_2": "fedhca2_table2_st_mt_2"}
 OPENING = """\
 # The nano leaderboard
 
@@ -177,20 +175,21 @@ class Board:
         """Return a method's Δm in words; empty if it has none here."""
         cell = self.rows.get(method, {}).get("delta_m") or {}
         if cell.get("value") is None:
-            return cell.get("text", "")
+            return cell.get("word") or ""  # why there is none: NULL, failed
         text = f"{cell['value']:+.2f}{cell.get('signs', '')}" if cell["value"] else "0.00"
         return f"{text} [{cell['low']:+.2f}, {cell['high']:+.2f}]" if cell.get("low") != cell.get("high") else text
 
     def count_seeds(self, method: str) -> int:
         """Return of how many seeds a method's row is."""
-        return int(self.rows[method]["seeds"]["value"])
+        return int((self.rows[method].get("seeds") or {}).get("value") or 0)
 
     def find_twins(self) -> Iterator[list[str]]:
         """Give the methods whose scores are the same to the last digit, seeds included."""
         same: dict[str, list[str]] = {}
         for method, cells in self.rows.items():
             scores = {key: (cell.get("value"), cell.get("n")) for key, cell in cells.items() if key != "delta_m"}
-            same.setdefault(repr(scores), []).append(method)
+            if self.count_seeds(method):
+                same.setdefault(repr(scores), []).append(method)
         yield from (methods for methods in same.values() if len(methods) > 1)
 
 
@@ -223,7 +222,7 @@ def show_at_a_glance(boards: Sequence[Board]) -> str:
     for method in methods:
         cells = []
         for board, seeds in zip(boards, most, strict=True):
-            lacks = method in board.rows and board.count_seeds(method) < seeds
+            lacks = method in board.rows and 0 < board.count_seeds(method) < seeds
             cells.append(board.say_delta(method) + (f" ({board.count_seeds(method)} seeds)" if lacks else ""))
         lines.append(f"| {method} | {' | '.join(cells)} |")
     twins = [f"{', '.join(methods)} on {board.heading}" for board in boards for methods in board.find_twins()]
@@ -268,7 +267,7 @@ def read_reading(file: Path, boards: Sequence[Board]) -> str:
         return by_heading[heading].say_delta(method)
 
     paragraphs = FIELD.sub(fill, text[said.end() :]).strip().split("\n\n")
-    body = "\n\n".join(fill_lines(text, WIDTH, break_long_words=False, break_on_hyphens=False) for text in paragraphs)
+    body = "\n\n".join(fill_lines(one, WIDTH, break_long_words=False, break_on_hyphens=False) for one in paragraphs)
     now = count_runs(boards)
     return body if said[1] == now else f"*Written when there were other runs: {said[1]}; now: {now}.*\n\n{body}"
 
@@ -290,7 +289,8 @@ def read_probes(file: Path) -> str:
     methods = {run["algorithm"] for run in runs}
     probes = sorted({run["scenario"] for run in runs})
     there = f"{say_count(len(runs), 'run')}: {say_count(len(methods), 'method')} on {', '.join(probes)}"
-    left = f"of {len(ALGORITHMS)} methods and {len(probe_names())} probes; what is not below was not run"
+    built_in = [name for name in ALGORITHMS if ALGORITHMS.home_of(name).startswith("fmtlbench.")]
+    left = f"of {len(built_in)} methods and {len(probe_names())} probes; what is not below was not run"
     return f"{there}, {left}.\n\n{set_depth(file.read_text(encoding='utf-8').strip(), 2)}"
 
 

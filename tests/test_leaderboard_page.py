@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import sys
@@ -71,6 +72,7 @@ def test_the_pages_have_tables_and_say_what_is_missing(writer, stored, tmp_path,
     assert before == {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 def test_the_papers_stand_beside_the_runs(writer, tmp_path):
     nano = ROOT / "results" / "nano-3"
     for folder in nano.glob("st_mt_1/*/*-s[01]-*"):
@@ -88,7 +90,10 @@ def test_a_glance_has_the_highest_first_and_says_who_is_the_same(writer):
         return {"x": {"value": score, "n": seeds}, "delta_m": cell, "seeds": {"value": seeds}}
 
     first = {"Local": row(0.0, 1.0), "Worse": row(-3.0, 0.5, 3, -4.5), "Better": row(2.0, 2.0, low=1.0)}
-    second = {"Local": row(0.0, 4.0), "Twin": row(0.0, 4.0), "Ill": {"delta_m": None, "seeds": {"value": 5}}}
+    second = {"Local": row(0.0, 4.0), "Twin": row(0.0, 4.0), "Ill": row(-1.0, None, 4)}
+    null = {"x": {"value": None, "word": "NULL"}, "delta_m": {"value": None, "word": "NULL"}, "seeds": {"value": None}}
+    second |= {"Refused": null, "Refused too": null}
+    second["Ill"]["delta_m"] = None
     table = writer.show_at_a_glance([writer.Board("one", "one", first), writer.Board("two", "two", second)])
     assert [line for line in table.splitlines() if line.startswith("| ")] == [
         "| Δm % ↑ [95 %] | one | two |",
@@ -96,7 +101,9 @@ def test_a_glance_has_the_highest_first_and_says_who_is_the_same(writer):
         "| Local | 0.00 | 0.00 |",
         "| Worse | -3.00† [-4.50, -2.00] (3 seeds) |  |",
         "| Twin |  | 0.00 |",
-        "| Ill |  |  |",
+        "| Ill |  |  (4 seeds) |",
+        "| Refused |  | NULL |",
+        "| Refused too |  | NULL |",
     ]
     assert "several names: Local, Twin on two." in table and "Seeds: 5." in table
 
@@ -119,6 +126,54 @@ def test_a_reading_of_other_runs_says_so(writer, stored):
     (stored / "reading.md").write_text("<!-- written for: iid1_sdmt 12 -->\nAll is well.\n")
     text = writer.read_reading(stored / "reading.md", writer.read_boards(stored))
     assert text == "*Written when there were other runs: iid1_sdmt 12; now: iid1_sdmt 20.*\n\nAll is well."
+
+
+def test_what_the_reading_says_beyond_its_fields(writer):
+    """Numbers that are typed there, from the pages' tables and the stored runs."""
+    text = " ".join((writer.RUNS / writer.READING).read_text(encoding="utf-8").split())
+    chance, papers, probes = ((writer.FOLDER / name).read_text() for name in ("chance.md", "papers.md", "probes.md"))
+    apart = re.findall(r"Holm\): (\d+) of 105 pairs", chance)
+    assert f"{apart[1]} of 105 pairs of methods are apart on st_mt_1, {apart[0]} on iid1_sdmt" in text
+    halves = re.findall(r"halves of the seeds \| 15 \| 5 \| 10 \| ([\d.]+) ", chance)
+    assert f"(Kendall's τ {halves[1]} and {halves[0]})" in text
+    tau, p = re.search(r"fedhca2\\_table1\\_st\\_mt\\_1 \| 8 \| – \| – \| ([\d.]+) \| ([\d.]+)", papers).groups()
+    assert f"({tau} over eight methods, p = {float(p):.2f})" in text
+    for method, words in (("FedHCA²", "gains {} points"), ("FedAvg", "FedAvg {}")):
+        mean, low, high = re.search(rf"{method} \| \+([\d.]+) \[\+([\d.]+), \+([\d.]+)\]", probes).groups()
+        assert f"{words.format(mean)} [{low}, {high}]" in text
+
+    rounds = [json.loads(line) for file in writer.RUNS.glob("st_mt_1/fedamp/*/metrics.jsonl") for line in file.open()]
+    attention = [round_["algorithm"]["strongest_attention"]["encoder"] for round_ in rounds]
+    assert f"between {min(attention):.2f} and {max(attention):.2f} in all rounds" in text
+    scores = [
+        {
+            (score["client"], score["task"]): score
+            for score in json.loads(file.read_text())["scores"]
+            if score["primary"]
+        }
+        for file in writer.RUNS.glob("st_mt_1/fedbabu/*/summary.json")
+    ]
+    depth, parts = (
+        [run[key] for run in scores] for key in (("nyud-multi", "depth"), ("pascal-human_parts", "human_parts"))
+    )
+    assert all(one["value"] > one["trivial"] for one in depth) and round(max(one["value"] for one in depth)) == 40
+    assert [one["value"] for one in parts] == pytest.approx([one["trivial"] for one in parts], rel=1e-3)
+    assert "up to forty metres" in text and len(scores) == 5
+
+    older = {_key(file): _values(file) for file in (ROOT / "results" / "nano-3").rglob("summary.json")}
+    again = {_key(file): _values(file) for file in writer.RUNS.rglob("summary.json")}
+    both = older.keys() & again.keys()
+    assert f"the same scores in every digit, all {len(both)}." in text
+    assert all(older[key] == again[key] for key in both)
+
+
+def _key(file):
+    summary = json.loads(file.read_text())
+    return summary["scenario"], summary["algorithm"], summary["seed"]
+
+
+def _values(file):
+    return [score["value"] for score in json.loads(file.read_text())["scores"]]
 
 
 def test_the_stored_pages_are_fresh(writer):

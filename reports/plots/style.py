@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 
 import matplotlib as mpl
@@ -208,7 +209,7 @@ def bend_axis(axes: Axes, values: Sequence[float]) -> None:
     """Let the y axis run by powers of ten where only a few values lie, far from all others; its label says so."""
     low, high = find_fences(values)
     most = [value for value in values if low <= value <= high]
-    if len(most) == len(values):
+    if all(low <= value <= high or not isfinite(value) for value in values):
         return
     bend = max(map(abs, most))
     axes.set_yscale("symlog", linthresh=bend, linscale=2)  # room for two powers of ten where most are

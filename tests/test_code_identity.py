@@ -8,13 +8,12 @@ import sys
 import made_runs
 import pytest
 from copied_package import package  # noqa: F401  (a fixture)
-from rooms import CONTRACTS, LAYERS
 
-from fmtlbench import code_identity
 from fmtlbench.cli import main
-from fmtlbench.code_identity import BUILDING, DECIDING, NEUTRAL, PARTS, CodeIdentity, Sources
-from fmtlbench.configured_code import code_of
-from fmtlbench.resolving import resolve
+from fmtlbench.config.resolve import resolve
+from fmtlbench.runs import code_identity
+from fmtlbench.runs.code_identity import BUILDING, DECIDING, PARTS, CodeIdentity, Sources
+from fmtlbench.runs.configured_code import code_of
 
 
 def changed(before: CodeIdentity, after: CodeIdentity) -> list[str]:
@@ -28,10 +27,11 @@ def identify(algo="fedprox", scenario="st_mt_1", **overrides):
 # -- which files -------------------------------------------------------------------------------------------------------
 
 
-def test_every_room_is_on_one_side():
-    rooms = [room.name for group in (CONTRACTS, *LAYERS) for room in group]
-    assert sorted([*DECIDING, *NEUTRAL]) == sorted(rooms)
-    assert set(BUILDING) < set(DECIDING)
+def test_what_decides_is_there_and_what_networks_are_made_by_is_of_it():
+    sources = Sources()
+    assert len(sources.deciding_paths()) == len(DECIDING)
+    engine = identify().files["engine"]
+    assert all(any(name.startswith(start) for name in engine) for start in BUILDING)
 
 
 def test_made_runs_have_the_parts_of_an_identity():
@@ -41,15 +41,18 @@ def test_made_runs_have_the_parts_of_an_identity():
 def test_an_identity_has_the_parts_that_a_config_chooses():
     code = identify()
     assert list(code.files["method"]) == ["algorithms/fedavg.py", "algorithms/fedprox.py"]
-    assert list(code.files["network"]) == ["architectures/fedhca2.py"]
-    assert list(code.files["partitions"]) == ["partitions/equal.py"]
+    assert list(code.files["network"]) == ["networks/architectures/fedhca2.py"]
+    assert list(code.files["partitions"]) == ["data/partitions/equal.py"]
     assert "tasks/depth.py" in code.files["tasks"] and "tasks/occlusion.py" not in code.files["tasks"]
     assert "metrics/edges/nms.py" in code.files["metrics"] and "metrics/edge_loss.py" not in code.files["metrics"]
-    assert "datasets/synth/people.py" in code.files["datasets"] and "datasets/nyud.py" not in code.files["datasets"]
+    assert (
+        "data/datasets/synth/people.py" in code.files["datasets"]
+        and "data/datasets/nyud.py" not in code.files["datasets"]
+    )
     engine = code.files["engine"]
-    assert {"engine/client.py", "losses.py", "algorithms/_mean.py", "datasets/__init__.py"} <= engine.keys()
+    assert {"engine/client.py", "engine/losses.py", "algorithms/_mean.py", "data/datasets/__init__.py"} <= engine.keys()
     assert not engine.keys() & {name for part in PARTS[1:] for name in code.files[part]}
-    assert not any(name.startswith(("cli/", "reports/", "runs/", "cost/", "words")) for name in engine)
+    assert not any(name.startswith(("cli/", "reports/", "runs/", "cost/", "base/words")) for name in engine)
     assert all(len(sha256) == 64 for sha256 in (code.sha256, *code.parts.values()))
 
 
@@ -74,13 +77,13 @@ def test_an_identity_is_a_value():
         ("algorithms/_mean.py", ["engine"]),
         ("metrics/edges/nms.py", ["metrics"]),
         ("tasks/depth.py", ["tasks"]),
-        ("datasets/synth/rooms.py", ["datasets"]),
-        ("architectures/fedhca2.py", ["network"]),
-        ("partitions/equal.py", ["partitions"]),
+        ("data/datasets/synth/rooms.py", ["datasets"]),
+        ("networks/architectures/fedhca2.py", ["network"]),
+        ("data/partitions/equal.py", ["partitions"]),
         ("engine/client.py", ["engine"]),
-        ("losses.py", ["engine"]),
+        ("engine/losses.py", ["engine"]),
         ("runs/store.py", []),
-        ("words.py", []),
+        ("base/words.py", []),
     ],
 )
 def test_an_edit_counts_where_the_file_is_used(package, file, parts):  # noqa: F811
@@ -118,14 +121,14 @@ def test_a_file_that_is_no_python_counts_by_its_bytes(package):  # noqa: F811
 
 def test_what_changed_is_told_by_part_and_file(package):  # noqa: F811
     before = identify()
-    for file in ("algorithms/fedavg.py", "engine/client.py", "engine/run.py", "losses.py", "seeds.py"):
+    for file in ("algorithms/fedavg.py", "engine/client.py", "engine/run.py", "engine/losses.py", "base/seeds.py"):
         package.append(file, "\nADDED = 1\n")
     after = identify()
-    told = "engine: client.py, run.py, losses.py and 1 more changed; method: fedavg.py changed"
+    told = "engine: seeds.py, client.py, losses.py and 1 more changed; method: fedavg.py changed"
     assert after.explain_change(before.parts, before.files) == told
     assert after.explain_change(before.parts, {}) == "engine changed; method changed"
-    package.append("datasets/synth/__init__.py", "\nADDED = 1\n")
-    assert identify().explain_change(after.parts, after.files) == "datasets: datasets/synth/__init__.py changed"
+    package.append("data/datasets/synth/__init__.py", "\nADDED = 1\n")
+    assert identify().explain_change(after.parts, after.files) == "datasets: data/datasets/synth/__init__.py changed"
 
 
 # -- whose files -------------------------------------------------------------------------------------------------------
@@ -263,7 +266,7 @@ def test_verbs_that_run_nothing_read_no_code(argv, monkeypatch, capsys):
 def test_a_plan_reads_the_code_once_for_all_its_cells(tmp_path, monkeypatch):
     from fmtlbench.bench.grid import Flags, read_grid
     from fmtlbench.bench.plan import make_plan
-    from fmtlbench.request import RunRequest
+    from fmtlbench.config.request import RunRequest
 
     read, real = [], code_identity.sha256_file
     monkeypatch.setattr(code_identity, "sha256_file", lambda file: read.append(file) or real(file))

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..config import RunConfig
-from ..datasets import Reader
-from ..errors import UsageError
+from ..base.errors import UsageError
+from ..base.seeds import stream
 from ..exchange import Party
-from ..networks import network_of
-from ..partitions import deal
-from ..scenarios import ClientSpec
-from ..seeds import stream
+from ..networks.network import network_of
 from ..tasks import in_order
+from .datasets import Reader
 from .label_noise import draw_label_sources
+from .partitions import deal
+
+if TYPE_CHECKING:
+    from ..config.run_config import RunConfig
+    from ..scenarios import ClientSpec
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,11 @@ from toys import DECODER, ENCODER, layout, local_steps
 from fmtlbench.algorithms import ALGORITHMS, Algorithm
 from fmtlbench.base.schema import locate
 from fmtlbench.base.yamlfile import load_yaml
-from fmtlbench.config.checks import why_unfit
 from fmtlbench.config.presets import preset_files, read_preset
 from fmtlbench.config.resolve import parse_overrides, resolve_options, resolve_without_method
 from fmtlbench.config.run_config import RunConfig
 from fmtlbench.data.views import name_parties
+from fmtlbench.engine.admit import why_unfit
 from fmtlbench.engine.client_models import build_shapes
 from fmtlbench.engine.federation import EXTRA
 from fmtlbench.engine.ledger import Ledger
@@ -309,7 +309,7 @@ def refusals(method: Method) -> dict[str, list[str]]:
     options = resolve_options(method.name, DEFAULT, {})[1]
     found: dict[str, list[str]] = {}
     for place, config in _places().items():
-        reason = refusal_of(method, options, config.scenario, config.federation) or why_unfit(config, method, options)
+        reason = why_unfit(config, method, options)
         if reason and not (place == ABSENT and f"`{BILLED[0]}`" in found.get(reason, ())):  # absence is not why
             found.setdefault(reason, []).append(place)
     return found

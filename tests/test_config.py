@@ -16,6 +16,7 @@ from fmtlbench.base.yamlfile import load_yaml
 from fmtlbench.config.presets import read_preset
 from fmtlbench.config.resolve import parse_overrides, resolve
 from fmtlbench.config.run_config import RunConfig
+from fmtlbench.engine.admit import admit
 
 
 def configure(*assignments, algo="fedavg", scenario="st_mt_1", **given):
@@ -24,7 +25,7 @@ def configure(*assignments, algo="fedavg", scenario="st_mt_1", **given):
 
 def complaint(*assignments, **given):
     with pytest.raises(UsageError) as caught:
-        configure(*assignments, **given)
+        admit(configure(*assignments, **given))
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -301,9 +302,9 @@ def test_the_scenario_says_what_is_exchanged_unless_the_user_does():
 def test_whole_models_of_unlike_clients_are_the_papers_null_with_any_preset():
     for preset in ("nano", "paper", "fmtl-bench"):
         with pytest.raises(RefusedError, match=r"with 2 and 4 tasks .* NULL.*algo.shared=encoder"):
-            resolve("fedavg", "niid6_ubcdmt", preset)
-        resolve("fedavg", "niid6_ubcdmt", preset, overrides={"federation.exchange": "decoders"})
-        resolve("fedavg", "niid6_ubcdmt", preset, overrides={"algo.shared": "encoder"})
+            admit(resolve("fedavg", "niid6_ubcdmt", preset))
+        admit(resolve("fedavg", "niid6_ubcdmt", preset, overrides={"federation.exchange": "decoders"}))
+        admit(resolve("fedavg", "niid6_ubcdmt", preset, overrides={"algo.shared": "encoder"}))
 
 
 @pytest.mark.parametrize("lost", [(), ("federation",)])
@@ -427,7 +428,7 @@ def test_options_belong_to_the_metric_that_scores():
 def test_checking_options_imports_no_torch():
     code = """\
         import sys
-        from fmtlbench.resolving import resolve
+        from fmtlbench.config.resolve import resolve
         for preset in ("nano", "paper", "fmtl-bench", "mat-fl"):
             resolve("local", "st_mt_1", preset, overrides={"evaluation.metric_options.maxf.thresholds": 9})
         assert not {"torch", "numba", "scipy", "skimage", "pandas"}.intersection(sys.modules)

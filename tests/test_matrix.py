@@ -14,6 +14,7 @@ import fmtlbench
 from fmtlbench.algorithms import ALGORITHMS
 from fmtlbench.base.errors import RefusedError
 from fmtlbench.config.resolve import resolve
+from fmtlbench.engine.admit import admit
 from fmtlbench.exchange import Party
 from fmtlbench.scenarios import scenario_files
 
@@ -41,7 +42,9 @@ def run_pair(method, scenario, out, overrides):
     """Two rounds, and what they left; a refusal must say why and leave nothing."""
     overrides = {**overrides, "federation.rounds": 2}
     try:
-        federation = resolve(method, scenario, overrides=overrides).scenario
+        config = resolve(method, scenario, overrides=overrides)
+        admit(config)
+        federation = config.scenario
     except RefusedError as refusal:
         assert len(str(refusal)) > 40 and method in str(refusal)
         return str(refusal)

@@ -32,7 +32,7 @@ class Share(Metric):
 DATASET = """\
 import numpy as np
 
-from fmtlbench.datasets import DATASETS, Dataset
+from fmtlbench.data.datasets import DATASETS, Dataset
 
 
 @DATASETS.register("flat")

@@ -51,9 +51,9 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from fmtlbench.architectures import ARCHITECTURES, Architecture
-from fmtlbench.models.net import PerTaskNet
-from fmtlbench.schema import limits
+from fmtlbench.networks.architectures import ARCHITECTURES, Architecture
+from fmtlbench.networks.net import PerTaskNet
+from fmtlbench.base.schema import limits
 
 
 class Last(nn.Conv2d):
@@ -80,8 +80,10 @@ def make_federation(algo, scenario, **overrides):
     """The engine's federation of a config, with its data, on the CPU."""
 
     from fmtlbench.config.resolve import resolve
+    from fmtlbench.engine.admit import admit
     from fmtlbench.engine.factory import ClientFactory
     from fmtlbench.engine.federation import Federation
 
     config = resolve(algo, scenario, overrides=overrides)
+    admit(config)
     return Federation(ClientFactory(config, "cpu"))

@@ -31,7 +31,8 @@ class Registry(Mapping[str, T]):
 
     def __init__(self, kind: str, package: str) -> None:
         self.kind, self.package = kind, package
-        self.group = f"fmtlbench.{package.rpartition('.')[2]}"  # of entry points, wherever the package lies
+        top, _, place = package.partition(".")
+        self.group = f"{top}.{place.rpartition('.')[2]}" if place else top  # of entry points, however deep it lies
         self._items: dict[str, T] = {}
         self._origins: dict[str, tuple[str, str]] = {}  # name → module and what it is called there
         self._loaded = False

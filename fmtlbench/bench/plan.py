@@ -15,6 +15,7 @@ from ..config.request import RunRequest, name_line
 from ..config.resolve import resolve, resolve_options, resolve_without_method
 from ..config.run_config import RunConfig
 from ..config.setting import EQUAL, WEIGHTING, WEIGHTING_OPTIONS
+from ..engine.admit import admit
 from ..runs.absence import REFUSED, Absence, refused_file
 from ..runs.code_identity import CodeIdentity, Sources
 from ..runs.configured_code import code_of
@@ -269,7 +270,9 @@ def _resolve(
 ) -> RunConfig | str:
     """Return the config of every seed, or why the method refuses; a mistake is an error with the line it stands on."""
     try:
-        return resolve(variant.algo, scenario, preset, seed=0, device=device, overrides=overrides)
+        config = resolve(variant.algo, scenario, preset, seed=0, device=device, overrides=overrides)
+        admit(config)
+        return config
     except UsageError as error:
         several = len(grid.variants) > 1
         of_method = str(error).startswith("--set algo.") and several

@@ -43,10 +43,12 @@ def add_config_options(parser: argparse.ArgumentParser) -> None:
 def show_config(args: argparse.Namespace) -> int:
     """Print the config that `run` would have with these flags, as YAML that `run --config` takes."""
     from ..bench.device import find_device
+    from ..engine.admit import admit
     from ..runs.store import format_config
 
     request = request_from(args)
     with request.naming_lines():
         config = request.config(find_device(request.device).kind)
+        admit(config)
     print(f"# {config.folder().as_posix()}\n{format_config(config)}", end="")
     return 0

@@ -1,73 +1,21 @@
-"""Checks of a config that need two of its sections at once, or the method: before anything is opened or trained."""
+"""Checks of a config that need two of its sections at once."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from ..algorithms import Algorithm
 from ..base.errors import RefusedError, nearest
 from ..base.schema import locate
 from ..data.datasets import domains
 from ..data.memory import check_config_memory
 from ..data.meters import fits_task
-from ..exchange import Party
-from ..exchange.hooks import ScheduleRefused
 from ..metrics import METRICS
 from ..networks.catalog import STRIDES, TIMM, misfit
-from ..networks.network import network_of
+from ..networks.network import architecture_of
 from ..scenarios import check_images
 from ..tasks import TASKS
 from ..weightings import WEIGHTINGS
-from .method import Hooks
 from .run_config import RunConfig
-
-
-def why_unfit(config: RunConfig, method: type[Algorithm], options: Any) -> str | None:
-    """Return why the method does not fit the clients' local epochs or their models; None if it does."""
-    specs = config.scenario.parties()
-    parties = [Party(s.index, s.id, s.dataset, s.tasks, samples=1) for s in specs]
-    instance = Hooks(method, options, parties, config.federation.rounds)
-    reasons = (_why_no_schedule, _why_no_whole_models, _why_no_added_gradients)
-    return next(filter(None, (reason(config, instance) for reason in reasons)), None)
-
-
-def _why_no_added_gradients(config: RunConfig, instance: Hooks) -> str | None:
-    """Return why a method that changes or averages gradients does not fit steps that add them up; None if it does."""
-    uses_gradients = instance.averages_gradients or instance.has("before_update")
-    if not network_of(config.model).adds_up_gradients or not uses_gradients:
-        return None
-    return (
-        "it uses the gradient of each step, and here a step has those of the tasks before it too; "
-        "--set model.options.task_steps=sequential"
-    )
-
-
-def _why_no_schedule(config: RunConfig, instance: Hooks) -> str | None:
-    for dataset in dict.fromkeys(spec.dataset for spec in config.scenario.parties()):
-        try:
-            instance.local_schedule(config.train.local_epochs[dataset])
-        except ScheduleRefused as error:
-            return f"local epochs of {dataset}: {error}"
-    return None
-
-
-def _why_no_whole_models(config: RunConfig, instance: Hooks) -> str | None:
-    """Return why whole models cannot be exchanged (the papers' tables show NULL then); None if they can.
-
-    Networks with one decoder for all tasks fit any clients.
-    """
-    decoders = sorted({len(spec.tasks) for spec in config.scenario.parties()})
-    if config.federation.exchange == "decoders" or network_of(config.model).one_decoder or len(decoders) == 1:
-        return None
-    if not any("decoder" in instance.shared(index) for index in range(config.federation.rounds)):
-        return None
-    advice = f" (--set algo.{instance.encoder_only})" if instance.encoder_only else ""
-    return (
-        f"whole models of clients with {' and '.join(map(str, decoders))} tasks do not fit together (the papers' "
-        f"NULL); exchange encoders only{advice}, or decoders one by one: "
-        "--set federation.exchange=decoders"
-    )
 
 
 def check_together(config: RunConfig, origins: Mapping[str, str]) -> None:
@@ -108,15 +56,13 @@ def check_together(config: RunConfig, origins: Mapping[str, str]) -> None:
             raise complain(f"{key}.{domain}", f"no dataset {domain!r}; {nearest(domain, known)}")
         for domain in sorted(wanted - set(mapping or {})):
             raise complain(key, f"no entry for {domain!r}, which the scenario uses")
-    network = network_of(config.model)
-    if reason := misfit(config.model.backbone, network.maps):
+    maps = architecture_of(config.model).maps
+    if reason := misfit(config.model.backbone, maps):
         raise complain("model.backbone", reason)
-    if reason := network.refusal(config):
-        raise complain("model.architecture", f"{network.name}: {reason}")
     for domain in sorted(used):
-        if any(edge % STRIDES[network.maps] for edge in config.data.size[domain]):
+        if any(edge % STRIDES[maps] for edge in config.data.size[domain]):
             size = list(config.data.size[domain])
-            raise complain(f"data.size.{domain}", f"expected multiples of {STRIDES[network.maps]} here, got {size}")
+            raise complain(f"data.size.{domain}", f"expected multiples of {STRIDES[maps]} here, got {size}")
     check_config_memory(config, complain)
     images = {domain: config.data.train_images(domain) for domain in used}
     check_images(config.scenario, images, config.data.train_samples is not None, origins, "scenario")

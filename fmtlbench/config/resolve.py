@@ -11,20 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from ..algorithms import ALGORITHMS, Algorithm
-from ..base.errors import FmtlbenchError, RefusedError, UsageError, nearest, short_repr, shorten, unknown
+from ..base.errors import FmtlbenchError, UsageError, nearest, short_repr, shorten, unknown
 from ..base.schema import build, build_given, build_mapping, locate, plain
 from ..base.user_code import UserCode, check_class, read_user_code
 from ..base.yamlfile import parse_scalar
 from ..data.datasets import dataset_of_file, domains, identify_dataset_file
 from ..data.meters import check_metric_options
 from ..data.plugins import find_name, load_plugins, take_file
-from ..exchange.hooks import build_options, refusal_of
+from ..exchange.hooks import build_options
 from ..networks.architectures import ARCHITECTURES, Architecture
 from ..networks.network import OPTIONS, find_architecture
 from ..networks.weights import resolved
 from ..scenarios import Parameters, check_scenario, read_scenario, scenario_files, take_files
 from ..weightings import WEIGHTINGS
-from .checks import check_together, why_unfit
+from .checks import check_together
 from .presets import find_preset, identify_preset, name_preset, read_preset
 from .run_config import NUMERICS_VERSION, RunConfig
 from .setting import EQUAL, INCIDENTAL, MOVED, WEIGHTING, WEIGHTING_OPTIONS, Setting, digest, identity, is_below, is_own
@@ -392,14 +392,10 @@ def _complete(
 def _with_method(
     tree: dict[str, Any], origins: Mapping[str, str], method: type[Algorithm], seed: int, device: str
 ) -> RunConfig:
-    """Build the checked config of a complete tree; refuse a method that has no meaning there."""
+    """Build the checked config of a complete tree."""
     options = build_options(method, tree.pop("algo"), origins)
     algorithm = {**tree["algorithm"], "options": plain(options)}
-    config = _check({**tree, "algorithm": algorithm, "seed": _check_seed(seed), "device": device}, origins)
-    reason = refusal_of(method, options, config.scenario, config.federation) or why_unfit(config, method, options)
-    if reason:
-        raise RefusedError(f"{method.name} on {config.scenario.name}: {reason}")
-    return config
+    return _check({**tree, "algorithm": algorithm, "seed": _check_seed(seed), "device": device}, origins)
 
 
 def _find_method(algo: str) -> tuple[type[Algorithm], UserCode]:

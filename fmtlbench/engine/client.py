@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from ..algorithms import EpochKinds, Kinds
 from ..base.errors import FmtlbenchError
 from ..base.seeds import seed_of, stream
-from ..config.method import Hooks
 from ..config.run_config import RunConfig
 from ..cost.clock import OTHER, stopwatch
 from ..cost.compute import counts_of
@@ -51,6 +50,7 @@ from .messages import (
     Train,
     TrainReport,
 )
+from .method import Hooks
 from .optim import learning_rate, make_optimizer
 from .parking import Parking
 from .precision import AMP_TYPES

@@ -8,23 +8,20 @@ from typing import Any
 
 import torch
 
-from ..algorithms import ALGORITHMS, Algorithm, Evaluation
-from ..config.method import Hooks
+from ..algorithms import Algorithm, Evaluation
 from ..config.run_config import RunConfig
 from ..data.open import open_datasets
 from ..data.views import ClientData, client_data, newcomers, parties
 from ..exchange import Party
 from ..exchange.hooks import build_options
 from ..listeners import Listener
-from ..networks.network import network_of
 from .client import Client
+from .method import Hooks, method_of
 
 
 def make_algorithm(config: RunConfig, members: list[Party]) -> Hooks:
     """Make the configured method with its options."""
-    # First the network: only the file that was executed last may import in a hook what lies beside it.
-    network_of(config.model)
-    chosen = ALGORITHMS.resolve(config.algorithm.file or config.algorithm.name)
+    chosen = method_of(config)
     return Hooks(chosen, build_options(chosen, config.algorithm.options, {}), members, config.federation.rounds)
 
 

@@ -36,6 +36,7 @@ from ..runs.session import session, versions
 from ..runs.store import RunStore, StoreError
 from ..runs.summary import describe_setting, describe_weighting
 from ..runs.sums_file import ScoreSums, write_sums
+from .admit import admit
 from .checkpoint import Checkpoint, DamagedCheckpoint, save_checkpoint
 from .executor import Executor, SerialExecutor
 from .factory import ClientFactory
@@ -75,6 +76,7 @@ class Circumstances:
 
 def execute(config: RunConfig, how: Circumstances, progress: Listener, executor: Executor | None = None) -> RunResult:
     """Run, resume or just show: whatever the folder of this config asks for."""
+    admit(config)
     device, store = how.device, RunStore(how.out, config, code_of(config), how.reuse)
     if not how.fresh and (summary := store.summary()) is not None:
         if store.place.is_by_other:

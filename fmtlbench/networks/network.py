@@ -55,12 +55,13 @@ def network_of(model: ModelConfig) -> Network:
     """
     key = _key(model.architecture, model.code, model.options)
     if key not in _networks:
-        options = build_options(_class_of(model), model.options, {}, OPTIONS)
-        _networks[key] = Network(_class_of(model), options, model.code)
+        options = build_options(architecture_of(model), model.options, {}, OPTIONS)
+        _networks[key] = Network(architecture_of(model), options, model.code)
     return _networks[key]
 
 
-def _class_of(model: ModelConfig) -> type[Architecture]:
+def architecture_of(model: ModelConfig) -> type[Architecture]:
+    """Return the class of the network that a config names."""
     if model.code.file is None:
         if model.architecture not in ARCHITECTURES:  # by name only, so that a stored config cannot execute a file
             raise unknown("architecture", model.architecture, ARCHITECTURES, "model.architecture")

@@ -25,7 +25,7 @@ from fmtlbench.algorithms.mas import (
     unconnected,
 )
 from fmtlbench.base.seeds import stream
-from fmtlbench.config.method import Hooks
+from fmtlbench.engine.method import Hooks
 from fmtlbench.exchange import Owner, Party, Round, Rows
 
 MAS = ALGORITHMS["mas"]

@@ -15,6 +15,7 @@ from fmtlbench.algorithms import ALGORITHMS
 from fmtlbench.base.errors import FmtlbenchError, UsageError
 from fmtlbench.cli import main
 from fmtlbench.config.resolve import resolve
+from fmtlbench.engine.admit import admit
 from fmtlbench.exchange.hooks import MethodError
 
 GOOD = """\
@@ -195,7 +196,7 @@ def test_a_good_method_and_good_answers(mine, twins):
 )
 def test_what_a_class_says_is_checked_before_anything_is_trained(mine, attributes, said):
     with pytest.raises(FmtlbenchError) as caught:
-        resolve(mine(attributes=attributes), "st_mt_1")
+        admit(resolve(mine(attributes=attributes), "st_mt_1"))
     assert said in str(caught.value) and "\n" not in str(caught.value)
 
 

@@ -15,6 +15,7 @@ from trio import SMALLER, TRIO, rows_of
 import fmtlbench
 from fmtlbench.base.errors import RefusedError
 from fmtlbench.config.resolve import resolve
+from fmtlbench.engine.admit import admit
 
 # As the zoo's three clients, but that the single task is one of the four's.
 CHAIN = TRIO.replace("sal", "semseg")
@@ -223,12 +224,12 @@ def test_runs_with_other_networks_and_more_groups(run, given):
 
 def test_refused_where_it_has_no_meaning(scenario, chain):
     with pytest.raises(RefusedError, match=r"mas on trio: no client connects the tasks \{depth, .*\} and \{sal\}"):
-        resolve("mas", scenario(TRIO, "trio"))
-    resolve("mas", scenario(TRIO, "trio"), overrides={"algo.unknown": "mean"})
+        admit(resolve("mas", scenario(TRIO, "trio")))
+    admit(resolve("mas", scenario(TRIO, "trio"), overrides={"algo.unknown": "mean"}))
     with pytest.raises(RefusedError, match="mas on chain: decoders are averaged task by task"):
-        resolve("mas", chain, overrides={"federation.exchange": "models"})
+        admit(resolve("mas", chain, overrides={"federation.exchange": "models"}))
     with pytest.raises(RefusedError, match=r"got federation\.rounds=1; --set federation\.rounds=2"):
-        resolve("mas", chain, overrides={"federation.rounds": 1})
+        admit(resolve("mas", chain, overrides={"federation.rounds": 1}))
 
 
 def test_uploads_are_compressed_by_row_before_and_after_the_split(run):

@@ -194,8 +194,8 @@ def test_names_are_those_timm_lists():
 def test_names_are_checked_without_torch():
     code = """\
         import sys
-        from fmtlbench.errors import UsageError
-        from fmtlbench.resolving import resolve
+        from fmtlbench.base.errors import UsageError
+        from fmtlbench.config.resolve import resolve
         assert resolve("fedavg", "st_mt_1", overrides={"model.backbone": "timm/resnet50"}).model.pretrained
         try:
             resolve("fedavg", "st_mt_1", overrides={"model.backbone": "timm/resnet5O"})

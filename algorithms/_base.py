@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from ..base.registry import Registry
 from ..exchange import PART_KINDS, Party, Round, TensorSlice
-from ..registry import Registry
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-    from ..config import FederationConfig
+    from ..config.run_config import FederationConfig
     from ..scenarios import Scenario
 
 ALGORITHMS: Registry[type[Algorithm]] = Registry("algorithm", "fmtlbench.algorithms")

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from ..base.schema import limits
 from ..exchange import Party, Round, Rows
-from ..row_algebra import empty_like, mean, rows_by_kind
-from ..schema import limits
+from ..exchange.algebra import empty_like, mean, rows_by_kind
 from ._mean import Weighting, by_task, row_weights
 from ._sharing import Sharing
 

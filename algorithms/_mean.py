@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from ..exchange import Party, Rows
-from ..row_algebra import COMPILED_ROWS, empty_like, mean, mix
-from ..row_algebra.common_rows import weighted_mean
+from ..exchange.algebra import COMPILED_ROWS, empty_like, mean, mix
+from ..exchange.common_rows import weighted_mean
 
 if TYPE_CHECKING:
     from torch import Tensor

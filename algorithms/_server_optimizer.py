@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..exchange import Party, Round
-from ..row_algebra.common_rows import Rule, optimize_mean
+from ..exchange.common_rows import Rule, optimize_mean
 from ._groups import Group, Grouped, GroupStates
 from ._server_step import append_mean_statistics
 

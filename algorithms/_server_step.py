@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..exchange import Party
-from ..row_algebra import empty_like
-from ..row_algebra.common_rows import move_mean
+from ..exchange.algebra import empty_like
+from ..exchange.common_rows import move_mean
 from ._groups import Group, Grouped
 from ._mean import row_weights
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ..schema import limits
+from ..base.schema import limits
 from ._base import Algorithm, Kinds
 
 

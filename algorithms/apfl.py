@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..base.schema import limits
 from ..exchange import Party
-from ..schema import limits
 from ._base import ALGORITHMS, Evaluation, Local
 from ._groups import Grouped
 

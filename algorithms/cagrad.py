@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..base.schema import limits
 from ..exchange import Round, Rows
-from ..row_algebra import gram, move, rows_by_kind
-from ..row_algebra.conflicts import conflict_averse_coefficients
-from ..schema import limits
+from ..exchange.algebra import gram, move, rows_by_kind
+from ..exchange.conflicts import conflict_averse_coefficients
 from ._base import ALGORITHMS
 from ._sharing import Sharing
 

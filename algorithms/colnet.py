@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from ..base.schema import limits
 from ..exchange import Party, Round, Rows
-from ..row_algebra import cosines, encoders_of, gram, mix, move, squared_distances
-from ..row_algebra.conflicts import conflict_averse_coefficients
-from ..schema import limits
+from ..exchange.algebra import cosines, encoders_of, gram, mix, move, squared_distances
+from ..exchange.conflicts import conflict_averse_coefficients
 from ._base import ALGORITHMS, Algorithm, Kinds
 from ._mean import alike, group_means
 

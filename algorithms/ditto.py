@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..schema import limits
+from ..base.schema import limits
 from ._base import ALGORITHMS, Evaluation, Local
 from .fedavg import FedAvg
 from .fedprox import proximal

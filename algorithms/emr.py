@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from ..base.schema import limits
 from ..exchange import Party, Round, Rows
-from ..row_algebra import mean, rows_by_kind
-from ..row_algebra.common_rows import move_mean
-from ..row_algebra.signs import elect, rebuild
-from ..schema import limits
+from ..exchange.algebra import mean, rows_by_kind
+from ..exchange.common_rows import move_mean
+from ..exchange.signs import elect, rebuild
 from ._base import ALGORITHMS
 from ._row_names import row_names
 from ._sharing import Sharing

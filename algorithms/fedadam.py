@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..base.schema import limits
 from ..exchange import Party
-from ..row_algebra.common_rows import Rule
-from ..schema import limits
+from ..exchange.common_rows import Rule
 from ._base import ALGORITHMS
 from ._groups import Grouped
 from ._server_optimizer import ServerOptimizer

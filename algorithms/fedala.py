@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ..errors import nearest
+from ..base.errors import nearest
+from ..base.schema import limits
 from ..exchange import Party, Round, TensorSlice
-from ..row_algebra import rows_by_kind
-from ..schema import limits
+from ..exchange.algebra import rows_by_kind
 from ._base import ALGORITHMS, Workbench
 from ._groups import Grouped
 

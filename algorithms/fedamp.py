@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..base.schema import limits
 from ..exchange import Party, Round
-from ..row_algebra import centred_gram, mix, rows_by_kind, squared_distances
-from ..schema import limits
+from ..exchange.algebra import centred_gram, mix, rows_by_kind, squared_distances
 from ._base import ALGORITHMS, Local
 from ._sharing import Sharing
 from .fedprox import proximal

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from ..base.schema import limits
 from ..exchange import Owner, Party, Round, Rows
-from ..row_algebra import mix, rows_by_kind
-from ..schema import limits
+from ..exchange.algebra import mix, rows_by_kind
 from ._base import ALGORITHMS, Workbench
 from ._mean import by_task
 from ._sharing import Sharing

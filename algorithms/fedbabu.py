@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..schema import limits
+from ..base.schema import limits
 from ._base import ALGORITHMS, Evaluation, Schedule
 from .fedper import FedPer
 

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from ..base.schema import limits
 from ..exchange import Party, Round, TensorSlice
-from ..row_algebra import empty_like, rows_by_kind
-from ..schema import limits
+from ..exchange.algebra import empty_like, rows_by_kind
 from ._base import ALGORITHMS
 from ._groups import Grouped
 

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from ..base.schema import limits
 from ..exchange import Party, Round, Rows
-from ..row_algebra import combine_with_extra, gram, gram_and_products, has_direction, rows_by_kind
-from ..row_algebra.conflicts import project
-from ..schema import limits
+from ..exchange.algebra import combine_with_extra, gram, gram_and_products, has_direction, rows_by_kind
+from ..exchange.conflicts import project
 from ._base import ALGORITHMS
 from ._mean import Weighting, row_weights
 from ._row_names import row_names

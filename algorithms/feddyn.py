@@ -18,10 +18,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..base.schema import limits
 from ..exchange import Party, Round
-from ..row_algebra import gram
-from ..row_algebra.common_rows import Rule, optimize_mean
-from ..schema import limits
+from ..exchange.algebra import gram
+from ..exchange.common_rows import Rule, optimize_mean
 from ._base import ALGORITHMS, Local, Workbench
 from ._groups import Group, Grouped, GroupStates
 from ._server_step import append_mean_statistics, everybody_shares

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from ..base.schema import limits
+from ..base.seeds import stream
 from ..exchange import Party, Round
-from ..row_algebra import empty_like, encoders_of
-from ..schema import limits
-from ..seeds import stream
+from ..exchange.algebra import empty_like, encoders_of
 from ._base import ALGORITHMS, Algorithm, Kinds, Workbench
 from ._foreign import encoder_losses
 

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import numpy as np
 
+from ..base.schema import limits
 from ..exchange import Owner, Party, Round, Rows
-from ..row_algebra import combine_with_extra, gram, gram_and_products, rows_by_kind
-from ..row_algebra.conflicts import conflict_averse_coefficients
-from ..schema import limits
+from ..exchange.algebra import combine_with_extra, gram, gram_and_products, rows_by_kind
+from ..exchange.conflicts import conflict_averse_coefficients
 from ._base import ALGORITHMS, Algorithm, Kinds
 from ._mean import alike, group_means
 

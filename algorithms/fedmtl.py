@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from ..base.schema import limits
 from ..exchange import Owner, Party, Round, Rows
-from ..row_algebra import combine_with_extra, empty_like, rows_by_kind
-from ..schema import limits
+from ..exchange.algebra import combine_with_extra, empty_like, rows_by_kind
 from ._base import ALGORITHMS, Local
 from ._sharing import Sharing
 

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from ..base.schema import limits
 from ..exchange import Party, Round
-from ..row_algebra.common_rows import move_mean
-from ..schema import limits
+from ..exchange.common_rows import move_mean
 from ._base import ALGORITHMS
 from ._groups import Group, Grouped
 from ._mean import Weighting

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..base.schema import limits
 from ..exchange import Round
-from ..row_algebra import encoders_of
-from ..schema import limits
+from ..exchange.algebra import encoders_of
 from ._base import ALGORITHMS, Algorithm, Kinds
 from ._mean import Weighting, mean_row
 

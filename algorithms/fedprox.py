@@ -11,7 +11,7 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING
 
-from ..schema import limits
+from ..base.schema import limits
 from ._base import ALGORITHMS, Local
 from .fedavg import FedAvg
 

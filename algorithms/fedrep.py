@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..schema import limits
+from ..base.schema import limits
 from ._base import ALGORITHMS, Schedule
 from .fedper import FedPer
 

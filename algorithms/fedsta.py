@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..base.schema import limits
 from ..exchange import Round
-from ..row_algebra import mix
-from ..schema import limits
+from ..exchange.algebra import mix
 from ._base import ALGORITHMS, Kinds
 from ._mean import by_task, group_means, row_weights
 from .fedper import FedPer

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..exchange import Party
-from ..row_algebra.common_rows import Rule
+from ..exchange.common_rows import Rule
 from ._base import ALGORITHMS
 from ._server_optimizer import ServerOptimizer
 from .fedadam import FedAdam

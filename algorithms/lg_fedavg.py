@@ -13,9 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..base.schema import limits
 from ..exchange import Round
-from ..row_algebra import rows_by_kind
-from ..schema import limits
+from ..exchange.algebra import rows_by_kind
 from ._base import ALGORITHMS, Algorithm, Kinds
 from ._mean import Weighting, by_task, mean_row, means_by_label
 

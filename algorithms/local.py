@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ._base import ALGORITHMS, Algorithm
 
 if TYPE_CHECKING:
-    from ..config import FederationConfig
+    from ..config.run_config import FederationConfig
     from ..scenarios import Scenario
 
 

@@ -39,16 +39,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from ..base.schema import limits
 from ..exchange import TRAVELLING_KINDS, Party, Round, Rows
-from ..row_algebra import rows_by_kind
-from ..schema import limits
+from ..exchange.algebra import rows_by_kind
 from ._base import ALGORITHMS, Algorithm, Batch, Kinds, Local, RowName, Workbench
 from ._mean import Weighting, means_by_label
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from ..config import FederationConfig
+    from ..config.run_config import FederationConfig
     from ..scenarios import Scenario
 
 TRACKS = ("main", "second", "third")  # a client's models, in the order of the groups that its tasks are in

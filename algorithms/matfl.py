@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from ..base.schema import limits
 from ..exchange import Party, Round, Rows, TensorSlice
-from ..row_algebra import centred_gram, cosines, encoders_of, gram, mix, move
-from ..schema import limits
+from ..exchange.algebra import centred_gram, cosines, encoders_of, gram, mix, move
 from ._base import ALGORITHMS, Algorithm, Kinds
 from ._mean import alike, group_means
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..base.schema import limits
+from ..base.seeds import stream
 from ..exchange import Round, Rows
-from ..row_algebra import gram, has_direction, move, rows_by_kind
-from ..row_algebra.conflicts import project
-from ..schema import limits
-from ..seeds import stream
+from ..exchange.algebra import gram, has_direction, move, rows_by_kind
+from ..exchange.conflicts import project
 from ._base import ALGORITHMS
 from ._sharing import Sharing
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..base.schema import limits
 from ..exchange import Round
-from ..schema import limits
 from ._base import ALGORITHMS, Evaluation, Local, Workbench
 from ._groups import Group, Grouped
 from ._server_step import step_along_mean

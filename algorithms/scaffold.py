@@ -22,9 +22,9 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any
 
+from ..base.schema import limits
 from ..exchange import Owner, Party, Round
-from ..row_algebra import gram
-from ..schema import limits
+from ..exchange.algebra import gram
 from ._base import ALGORITHMS, Local, Workbench
 from ._groups import Group, Grouped, GroupStates
 from ._server_step import add_weighted, everybody_shares, step_along_mean

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..exchange import Round
-from ..row_algebra import encoders_of, mix
+from ..exchange.algebra import encoders_of, mix
 from ._base import ALGORITHMS
 from ._mean import alike, group_means, row_weights
 from .fedper import FedPer

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..base.schema import limits
 from ..exchange import Round, Rows
-from ..row_algebra import mix, rows_by_kind
-from ..schema import limits
+from ..exchange.algebra import mix, rows_by_kind
 from ._base import ALGORITHMS
 from ._mean import Weighting, by_task, means_by_label, row_weights
 from ._sharing import Sharing

@@ -45,10 +45,10 @@ import torch
 from fmtlbench.algorithms import ALGORITHMS
 from fmtlbench.algorithms.matfl import MaTFL, voting_tensors
 from fmtlbench.exchange import Owner, Party, Round, Rows, TensorSlice
-from fmtlbench.flat_model import FlatModel
-from fmtlbench.models.backbones import Encoder
-from fmtlbench.models.fedhca2 import MultiDecoderNet
-from fmtlbench.row_algebra import empty_like
+from fmtlbench.exchange.algebra import empty_like
+from fmtlbench.networks.backbones import Encoder
+from fmtlbench.networks.fedhca2 import MultiDecoderNet
+from fmtlbench.networks.flat import FlatModel
 from fmtlbench.scenarios import load_scenario
 
 TIME_LIMIT = 1.5  # × the bound, for every method

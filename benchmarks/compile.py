@@ -30,13 +30,13 @@ def main() -> int:
 def measure(repeat: int, assignments: list[str]) -> int:
     import torch
 
+    from fmtlbench.config.resolve import parse_overrides, resolve
     from fmtlbench.data.open import open_datasets
     from fmtlbench.data.views import client_data
     from fmtlbench.engine.factory import ClientFactory
     from fmtlbench.engine.process_settings import process_settings
     from fmtlbench.engine.torch_compile import check_compile
     from fmtlbench.listeners import Listener
-    from fmtlbench.resolving import parse_overrides, resolve
 
     eager = resolve("local", "st_mt_1", overrides={"data.train_samples": FEW, **parse_overrides(assignments)})
     data = client_data(eager, open_datasets(eager, None, Listener()))

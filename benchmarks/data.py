@@ -11,12 +11,12 @@ from time import perf_counter
 import numpy as np
 import torch
 
-from fmtlbench.config import RunConfig
+from fmtlbench.config.resolve import resolve
+from fmtlbench.config.run_config import RunConfig
+from fmtlbench.data.datasets.synth import SynthDataset, generate
 from fmtlbench.data.views import client_data
-from fmtlbench.datasets.synth import SynthDataset, generate
 from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
-from fmtlbench.resolving import resolve
 
 LOAD_LIMIT, TRAIN_LIMIT = 0.05, 0.2
 MEASURED_ROUNDS = 3

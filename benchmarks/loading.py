@@ -29,14 +29,14 @@ import torch
 from PIL import Image
 from scipy.io import loadmat, savemat
 
-from fmtlbench.amounts import USUAL, Amounts
+from fmtlbench.base.seeds import stream
+from fmtlbench.data.amounts import USUAL, Amounts
 from fmtlbench.data.batches import train_batches
 from fmtlbench.data.cache import build_cache, open_cached
+from fmtlbench.data.datasets import ArchiveDataset, dataset_for, open_split
+from fmtlbench.data.datasets.synth import generate
 from fmtlbench.data.transforms import AUGMENTATIONS
 from fmtlbench.data.views import View
-from fmtlbench.datasets import ArchiveDataset, dataset_for, open_split
-from fmtlbench.datasets.synth import generate
-from fmtlbench.seeds import stream
 
 ARCHIVE_LIMIT, CACHE_LIMIT = 0.35, 2.0
 IMAGES, BATCH = 16, 8

@@ -23,7 +23,8 @@ from scipy.spatial import cKDTree
 from skimage.morphology import thin
 
 from fmtlbench.metrics import RMSE, MaxF, MeanAngle, MeanIoU
-from fmtlbench.metrics.edges import curve, image, kernels
+from fmtlbench.metrics.edges import curve, image
+from fmtlbench.metrics.edges import sweeps as kernels
 from fmtlbench.tasks import TASKS
 
 BATCH = (8, 448, 576)

@@ -15,16 +15,16 @@ from time import process_time
 
 import torch
 
+from fmtlbench.base.seeds import stream
+from fmtlbench.config.resolve import resolve
 from fmtlbench.data.batches import train_batches
 from fmtlbench.data.open import open_datasets
 from fmtlbench.data.views import client_data
 from fmtlbench.engine.client import Client
 from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
+from fmtlbench.engine.losses import LOSSES
 from fmtlbench.listeners import Listener
-from fmtlbench.losses import LOSSES
-from fmtlbench.resolving import resolve
-from fmtlbench.seeds import stream
 from fmtlbench.tasks import TASKS
 
 LIMIT = 1.05

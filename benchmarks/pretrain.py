@@ -13,14 +13,14 @@ from time import perf_counter
 
 import torch
 
+from fmtlbench.config.resolve import resolve
+from fmtlbench.data.datasets.synth import DOMAINS, generate
 from fmtlbench.data.open import open_datasets
 from fmtlbench.data.views import client_data
-from fmtlbench.datasets.synth import DOMAINS, generate
 from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
 from fmtlbench.listeners import Listener
 from fmtlbench.pretrain import Plan, new_track, open_scenes, train_step
-from fmtlbench.resolving import resolve
 
 LIMIT = 3.0
 FRACTION_SCENES = 400  # what the fraction of the steps draws from; a step takes as long whatever their number

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from made_runs import ST_MT_1, summary, write_run
 
 from fmtlbench.algorithms import ALGORITHMS
-from fmtlbench.presets import default_options
+from fmtlbench.config.presets import default_options
 from fmtlbench.reports.collect import collect
 from fmtlbench.reports.formats import render
 from fmtlbench.reports.labels import ZOO

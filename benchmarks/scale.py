@@ -48,17 +48,17 @@ def write_scenario(folder: Path, count: int) -> str:
 
 def make_federation(scenario: str, overrides: dict[str, Any], workers: int | None = None) -> Any:
     """Make a federation; with `workers`, its clients live in so many processes of Ray."""
+    from fmtlbench.config.ray_options import RayOptions
+    from fmtlbench.config.resolve import resolve
     from fmtlbench.cost.energy import EnergyChoice
     from fmtlbench.engine.executor import SerialExecutor
     from fmtlbench.engine.factory import ClientFactory
     from fmtlbench.engine.federation import Federation
-    from fmtlbench.ray_cluster import RayOptions
-    from fmtlbench.resolving import resolve
 
     config = resolve("fedavg", scenario, overrides=overrides)
     if workers is None:
         return Federation(ClientFactory(config, "cpu"), SerialExecutor())
-    from fmtlbench.engine.ray_executor import RayExecutor
+    from fmtlbench.engine.ray.executor import RayExecutor
 
     executor = RayExecutor(RayOptions(workers=workers, cpus_per_client=0.1), None, EnergyChoice(off="a benchmark"))
     return Federation(ClientFactory(config, "cpu"), executor)

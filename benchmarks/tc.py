@@ -15,10 +15,10 @@ from time import perf_counter
 
 import torch
 
-from fmtlbench.client_models import build_model
-from fmtlbench.config import ModelConfig
-from fmtlbench.losses import task_loss
-from fmtlbench.models.complexity import step_flops
+from fmtlbench.config.run_config import ModelConfig
+from fmtlbench.engine.client_models import build_model
+from fmtlbench.engine.losses import task_loss
+from fmtlbench.networks.complexity import step_flops
 from fmtlbench.tasks import TASKS
 
 OUTPUTS = {"semseg": 40, "depth": 1, "normals": 3, "edge": 1}

@@ -34,12 +34,12 @@ def main() -> int:
 def measure(repeat: int, names: list[str], assignments: list[str]) -> int:
     import torch
 
+    from fmtlbench.config.resolve import parse_overrides, resolve
     from fmtlbench.data.open import open_datasets
     from fmtlbench.data.views import client_data
     from fmtlbench.engine.factory import ClientFactory
     from fmtlbench.engine.process_settings import process_settings
     from fmtlbench.listeners import Listener
-    from fmtlbench.resolving import parse_overrides, resolve
     from fmtlbench.weightings import WEIGHTINGS
 
     given = {"data.train_samples": FEW, "train.threads": 1, **parse_overrides(assignments)}

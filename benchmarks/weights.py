@@ -14,14 +14,14 @@ from pathlib import Path
 import torch
 
 import fmtlbench
-from fmtlbench.configured_tasks import task_specs
+from fmtlbench.base.words import say_bytes
+from fmtlbench.data.configured_tasks import task_specs
 from fmtlbench.engine.change_kept import change_kept
 from fmtlbench.engine.evaluate import evaluate
 from fmtlbench.engine.process_settings import process_settings
-from fmtlbench.engine.stored_run import StoredRun
+from fmtlbench.inference.stored_run import StoredRun
 from fmtlbench.listeners import Listener
 from fmtlbench.runs.kept import size_on_disk
-from fmtlbench.words import say_bytes
 
 LIMIT = 5_000_000  # bytes
 FEWER = {"data.train_samples": {"pascal": 300, "nyud": 120}, "data.test_samples": {"pascal": 100, "nyud": 100}}

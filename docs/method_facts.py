@@ -21,26 +21,26 @@ from measured import measured_for
 from toys import DECODER, ENCODER, layout, local_steps
 
 from fmtlbench.algorithms import ALGORITHMS, Algorithm
-from fmtlbench.checks import why_unfit
-from fmtlbench.client_models import build_shapes
-from fmtlbench.config import RunConfig
+from fmtlbench.base.schema import locate
+from fmtlbench.base.yamlfile import load_yaml
+from fmtlbench.config.checks import why_unfit
+from fmtlbench.config.presets import preset_files, read_preset
+from fmtlbench.config.resolve import parse_overrides, resolve_options, resolve_without_method
+from fmtlbench.config.run_config import RunConfig
 from fmtlbench.data.views import name_parties
+from fmtlbench.engine.client_models import build_shapes
 from fmtlbench.engine.federation import EXTRA
 from fmtlbench.engine.ledger import Ledger
 from fmtlbench.exchange import TRAVELLING_KINDS, Owner, Party, Round, Rows, TensorSlice
-from fmtlbench.flat_model import FlatModel
-from fmtlbench.hooks import build_options, refusal_of
-from fmtlbench.presets import preset_files, read_preset
+from fmtlbench.exchange.hooks import build_options, refusal_of
+from fmtlbench.networks.flat import FlatModel
 from fmtlbench.reports.collect import collect
 from fmtlbench.reports.delta import Delta
 from fmtlbench.reports.labels import zoo_rank
 from fmtlbench.reports.leaderboard import Board, boards
 from fmtlbench.reports.published import Published, as_table, load_published, number, published_names
 from fmtlbench.reports.table import mean_cell
-from fmtlbench.resolving import parse_overrides, resolve_options, resolve_without_method
 from fmtlbench.scenarios import Expectation, Scenario, load_scenario, probe_names, scenario_files
-from fmtlbench.schema import locate
-from fmtlbench.yamlfile import load_yaml
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent

@@ -11,7 +11,7 @@ import pkgutil
 from pathlib import Path
 
 import fmtlbench
-from fmtlbench.errors import FmtlbenchError, UsageError
+from fmtlbench.base.errors import FmtlbenchError, UsageError
 
 PAGE = Path(__file__).parent / "errors.md"
 BEGIN, END = "<!-- errors: written by write_errors.py -->", "<!-- end of errors -->"

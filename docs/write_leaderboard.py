@@ -21,13 +21,13 @@ from textwrap import fill as fill_lines
 from typing import Any
 
 from fmtlbench.algorithms import ALGORITHMS
+from fmtlbench.base.errors import unknown
+from fmtlbench.base.words import say_count, say_duration, say_quantity
 from fmtlbench.cli import main as fmtlbench
-from fmtlbench.errors import unknown
 from fmtlbench.reports.claims import FAILS, HOLDS, UNDECIDED
 from fmtlbench.runs.find import locate_runs
 from fmtlbench.runs.folder import RunFolder
 from fmtlbench.scenarios import probe_names
-from fmtlbench.words import say_count, say_duration, say_quantity
 
 ROOT = Path(__file__).parents[1]
 RUNS, PROBES, FOLDER = ROOT / "results" / "leaderboard", ROOT / "results" / "probes.md", ROOT / "docs" / "leaderboard"

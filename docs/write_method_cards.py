@@ -49,13 +49,13 @@ from method_facts import (
 )
 
 from fmtlbench.algorithms import ALGORITHMS, Algorithm
+from fmtlbench.base.words import say_count
 from fmtlbench.cli._installed import method_titles
 from fmtlbench.cli._tables import as_typed
 from fmtlbench.cli.show import describe_options
 from fmtlbench.engine.federation import EXTRA
 from fmtlbench.exchange import TRAVELLING_KINDS, Party
 from fmtlbench.scenarios import ROLES
-from fmtlbench.words import say_count
 
 FOLDER = Path(__file__).parent / "methods"
 INDEX = FOLDER / "README.md"

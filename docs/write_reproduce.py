@@ -14,10 +14,10 @@ from statistics import median
 
 from fmtlbench.cli._operations import Operations
 from fmtlbench.cli._recipes import Planned, Way, plan_recipes
+from fmtlbench.config.request import RunRequest
 from fmtlbench.reports.claims import load_claims
 from fmtlbench.reports.published import load_published
 from fmtlbench.reports.recipes import Recipe, load_recipe, recipe_names
-from fmtlbench.request import RunRequest
 
 PAGE = Path(__file__).parent / "reproduce.md"
 RESULTS = Path(__file__).parents[1] / "results" / "leaderboard"

@@ -11,7 +11,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from fmtlbench.cli._tables import as_typed
-from fmtlbench.presets import default_options
+from fmtlbench.config.presets import default_options
 from fmtlbench.weightings import WEIGHTINGS, Weighting
 
 PAGE = Path(__file__).parent / "weightings.md"

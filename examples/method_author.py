@@ -17,7 +17,7 @@ METHOD = '''\
 from dataclasses import dataclass
 
 from fmtlbench.algorithms import ALGORITHMS, Algorithm
-from fmtlbench.schema import limits
+from fmtlbench.base.schema import limits
 
 
 @ALGORITHMS.register("part_way")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from .errors import FmtlbenchError, UsageError
+from .base.errors import FmtlbenchError, UsageError
 
 if TYPE_CHECKING:
     from .api import load, run

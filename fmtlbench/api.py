@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .base.errors import UsageError
+from .base.files import check_folder
+from .config.request import RunRequest, split_keywords
+from .config.run_file import ask_for_run
 from .cost.energy import EnergyChoice, choose_energy
-from .errors import FmtlbenchError, UsageError
-from .files import check_folder
+from .engine.device import check_device, pick_device
 from .listeners import Listener, Listeners, find_listeners
 from .listeners.notebook import Notebook, in_notebook
-from .request import RunRequest, split_keywords
-from .run_file import ask_for_run
 from .runs.find import find_run
 from .runs.folder import RunFolder
 from .runs.kept import choose_keep, is_being_changed
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import torch
 
     from .engine.executor import Executor
-    from .engine.loaded_run import LoadedRun
+    from .inference.loaded_run import LoadedRun
 
 
 def run(
@@ -47,7 +47,7 @@ def run(
         executor: Who holds the clients: "serial" (the default), "ray", or an object of one's own
             (`fmtlbench.engine.executor`).
         **asked: `preset`, `seed`, `rounds`, `device`, `data_root`, `out`, `fresh`, `reuse`, `save_predictions`, `keep`,
-            `energy`, `country`, `region`, `log` and `ray_address`, as `fmtlbench.request.RunRequest` explains them. Any
+            `energy`, `country`, `region`, `log` and `ray_address`, as `fmtlbench.config.request.RunRequest` explains them. Any
             other is a config value by dotted name, for example `**{"train.lr": 1e-3, "algo.c": 0.2}`.
 
     Raises:
@@ -84,7 +84,7 @@ def load(
     check_device(device)
     folder = find_run(str(run))
 
-    from .engine.loaded_run import LoadedRun
+    from .inference.loaded_run import LoadedRun
 
     root = None if data_root is None else Path(data_root)
     return LoadedRun(folder, root, pick_device(device), Listeners([] if progress is None else [progress]))
@@ -118,7 +118,7 @@ def launch(request: RunRequest, progress: Listener | None = None, executor: Exec
     try:
         result = execute(config, how, listeners, executor)
         if request.save_predictions:
-            from .engine.predict import predict_run
+            from .inference.predict import predict_run
 
             predict_run(result.folder, root, device, listeners)
         # After the predictions, which the checkpoint gives exactly. What a finished run keeps is left alone, unless the
@@ -135,7 +135,7 @@ def launch(request: RunRequest, progress: Listener | None = None, executor: Exec
 def make_executor(request: RunRequest, energy: EnergyChoice) -> Executor:
     """Make what holds the clients of a run."""
     if request.executor == "ray":
-        from .engine.ray_executor import RayExecutor
+        from .engine.ray.executor import RayExecutor
 
         return RayExecutor(request.ray_options(), request.ray_address, energy)
     from .engine.executor import SerialExecutor
@@ -162,25 +162,3 @@ def check_ray_device(name: str) -> None:
     """Refuse the number of a card where a cluster chooses the card."""
     if name.startswith("cuda:"):
         raise UsageError(f"--device {name}: with --executor ray the cluster chooses the card; --device cuda")
-
-
-def check_device(name: str) -> None:
-    """Refuse a name that no device can have; needs no torch."""
-    if not re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", name):
-        raise UsageError(f"--device {name}: expected auto, cpu, cuda, cuda:<number> or mps")
-
-
-def pick_device(name: str) -> torch.device:
-    import torch
-
-    if name == "auto":
-        return torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
-    device = torch.device(name)
-    if device.type == "cuda":
-        count = torch.cuda.device_count()
-        if (device.index or 0) >= count:
-            raise FmtlbenchError(f"--device {name}: {count} CUDA devices here; --device cpu works everywhere")
-        return torch.device("cuda", device.index or 0)
-    if device.type == "mps" and not torch.backends.mps.is_available():
-        raise FmtlbenchError("--device mps: not available here; --device cpu works everywhere")
-    return device

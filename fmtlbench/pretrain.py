@@ -22,34 +22,27 @@ from scipy.stats import rankdata
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .client_models import build_model
-from .config import ModelConfig, TrainConfig
+from .base.errors import UsageError, unknown
+from .base.files import check_folder, check_output, sha256_file, write_json, write_output
+from .base.seeds import stream
+from .config.run_config import ModelConfig, TrainConfig
+from .config.setting import digest
 from .data.batches import flip
+from .data.datasets.synth import DOMAINS, VERSION, SynthDataset
+from .data.datasets.synth.labels import PRESENT, presence
 from .data.tensors import to_tensors
-from .datasets.synth import DOMAINS, VERSION, SynthDataset
-from .datasets.synth.labels import PRESENT, presence
-from .engine.checkpoint import (
-    Checkpoint,
-    DamagedCheckpoint,
-    save_checkpoint,
-    save_file,
-    state_file,
-    write_state,
-)
+from .engine.checkpoint import Checkpoint, DamagedCheckpoint, save_checkpoint, save_file, state_file, write_state
+from .engine.client_models import build_model
 from .engine.epoch_watch import DivergedError
 from .engine.optim import learning_rate
 from .engine.process_settings import process_settings
 from .engine.track import Track
-from .errors import UsageError, unknown
-from .files import check_folder, check_output, sha256_file, write_json, write_output
 from .listeners import Listener
-from .models.backbones import Encoder
-from .models.catalog import BACKBONES
-from .models.weights_shipped import MANIFEST, read_manifest
+from .networks.backbones import Encoder
+from .networks.catalog import BACKBONES
+from .networks.weights_shipped import MANIFEST, read_manifest
 from .runs.kept import available
 from .runs.session import hardware, versions
-from .seeds import stream
-from .setting import digest
 
 HELD_OUT = 10  # one scene in ten is held out for the score
 MANY = 10_000_000  # largest number of steps or scenes; more is a typing mistake

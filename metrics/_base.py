@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fmtlbench.errors import FmtlbenchError
-from fmtlbench.registry import Registry
+from fmtlbench.base.errors import FmtlbenchError
+from fmtlbench.base.registry import Registry
 
 if TYPE_CHECKING:
     import numpy as np
     import torch
     from typing_extensions import Self
 
-    from fmtlbench.datasets import DatasetInfo
+    from fmtlbench.data.datasets import DatasetInfo
     from fmtlbench.tasks import TaskSpec
 
 METRICS: Registry[type[Metric]] = Registry("metric", "fmtlbench.metrics")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from fmtlbench.compiled import compiled
+from fmtlbench.metrics import compiled
 
 from ._base import IGNORE, METRICS, Metric, as_tensor, finite, option, require, same_shape
 

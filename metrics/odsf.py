@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import torch
     from typing_extensions import Self
 
-    from fmtlbench.datasets import DatasetInfo
+    from fmtlbench.data.datasets import DatasetInfo
     from fmtlbench.tasks import TaskSpec
 
     from .edges.image import Counts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from fmtlbench.compiled import compiled
+from fmtlbench.metrics import compiled
 
 from ._base import IGNORE, METRICS, Metric, MetricError, as_tensor, finite, require, same_shape
 

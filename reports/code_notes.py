@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..code_identity import ADDED, OF_METHOD, PARTS
+from ..runs.code_identity import ADDED, OF_METHOD, PARTS
 from ..runs.records import SummaryCode
 from .runs import RunRecord
 

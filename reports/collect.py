@@ -17,12 +17,13 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import UsageError
+from ..base.errors import UsageError
+from ..base.stored import DamagedRun
+from ..base.words import say_count
+from ..config.setting import OWN_FILES, flatten
 from ..runs.absence import FAILED, Absence, absent_folder, read_absence
 from ..runs.find import locate_runs
-from ..runs.folder import DamagedRun, RunFolder, everybody
-from ..setting import OWN_FILES, flatten
-from ..words import say_count
+from ..runs.folder import RunFolder, everybody
 from .labels import Labels, client_groups
 from .runs import Problem, RunRecord
 

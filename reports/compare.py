@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from ..errors import FmtlbenchError, UsageError, nearest
+from ..base.errors import FmtlbenchError, UsageError, nearest
+from ..config.setting import INCIDENTAL, Setting
 from ..runs.absence import Absence
-from ..setting import INCIDENTAL, Setting
 from .code_notes import code_notes
 from .collect import Collection, RunRecord
 from .delta import Delta, Gain, Units, gain, mark_differences

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import UsageError, unknown
-from ..words import inflect
+from ..base.errors import UsageError, unknown
+from ..base.words import inflect
 from .code_notes import code_notes
 from .collect import Collection, RunRecord
 from .delta import Bases, Delta

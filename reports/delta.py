@@ -10,10 +10,10 @@ from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
-from ..errors import FmtlbenchError, UsageError, nearest
+from ..base.errors import FmtlbenchError, UsageError, nearest
+from ..base.words import say_count
 from ..metrics import MetricError, delta_m
 from ..tasks import TASKS
-from ..words import say_count
 from .collect import Collection, RunRecord
 from .intervals import corrected, interval_method, mean_interval, mean_p
 from .settings import choose_runs

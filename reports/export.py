@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import FmtlbenchError
-from ..files import write_output
+from ..base.errors import FmtlbenchError
+from ..base.files import write_output
 from .formats.csv_format import quote_formula
 
 if TYPE_CHECKING:

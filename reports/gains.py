@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..errors import UsageError
+from ..base.errors import UsageError
 from .collect import RunRecord
 from .delta import Delta, Gain, Score, Scores, Units, gain, mark_differences, primary_scores
 from .labels import is_plain, zoo_rank

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..errors import UsageError, nearest
-from ..seeds import stream
+from ..base.errors import UsageError, nearest
+from ..base.seeds import stream
 
 FEW = 8  # runs: fewer say too little about a distribution to resample it
 REPETITIONS = 2000

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..base.words import dataset_title
+from ..base.yamlfile import parse_scalar
 from ..runs.folder import everybody
-from ..words import dataset_title
-from ..yamlfile import parse_scalar
 
 # Made for different task sets, then for anything.
 SECOND_ZOO = (

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import UsageError, unknown
+from ..base.errors import UsageError, unknown
 from ..runs.absence import REFUSED, Absence
 from ..runs.external import describe_external
 from ..runs.summary import name_method

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ..base.words import dataset_title
 from ..tasks import title_of
-from ..words import dataset_title
 from .collect import RunRecord
 from .delta import Delta, Score, Unit, Units
 from .published import Meaning, Published, number

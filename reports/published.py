@@ -10,11 +10,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from ..errors import unknown
+from ..base.errors import unknown
+from ..base.words import dataset_title
+from ..base.yamlfile import load_yaml
 from ..metrics import delta_m
 from ..tasks import title_of
-from ..words import dataset_title
-from ..yamlfile import load_yaml
 from .table import Cell, Column, Row, Table
 
 FOLDER = Path(__file__).parent / "published"

@@ -9,8 +9,8 @@ from functools import cache, cached_property
 from itertools import product
 from typing import Any
 
-from ..errors import unknown
-from ..yamlfile import load_yaml
+from ..base.errors import unknown
+from ..base.yamlfile import load_yaml
 from .labels import option_text, read_label, write_label
 from .published import FOLDER, Published, load_published, paper_setting, paper_title, table_names
 

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..setting import INCIDENTAL, digest, flatten, identity, is_below
+from ..config.setting import INCIDENTAL, digest, flatten, identity, is_below
 from .collect import Collection, RunRecord
 from .settings import MOST_TOLD
 

@@ -7,12 +7,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..code_identity import OF_METHOD
-from ..errors import UsageError
-from ..runs.folder import DamagedRun, RunFolder
+from ..base.errors import UsageError
+from ..base.stored import DamagedRun
+from ..config.setting import Setting
+from ..runs.code_identity import OF_METHOD
+from ..runs.folder import RunFolder
 from ..runs.records import Cost, Manifest, RoundRow, Summary, SummaryCode, TimingRow, Tuning
 from ..runs.summary import name_method
-from ..setting import Setting
 
 
 class Problem(str):

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..errors import FmtlbenchError, UsageError, nearest
-from ..setting import SHORT, Setting, check_axis
-from ..words import inflect, say_count
+from ..base.errors import FmtlbenchError, UsageError, nearest
+from ..base.words import inflect, say_count
+from ..config.setting import SHORT, Setting, check_axis
 from .collect import Collection, RunRecord
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from itertools import combinations
 
 import numpy as np
 
-from ..errors import UsageError, nearest
-from ..words import say_count
+from ..base.errors import UsageError, nearest
+from ..base.words import say_count
 from .code_notes import code_notes
 from .collect import Collection
 from .compare import Installed, differences, published_runs, rows_for

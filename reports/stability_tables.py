@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ..words import say_count
+from ..base.words import say_count
 from .gains import Method
 from .settings import describe
 from .stability import Moves, Pair, Reruns, Stability, effects

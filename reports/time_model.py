@@ -17,10 +17,10 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from ..errors import FmtlbenchError, UsageError, nearest, unknown
-from ..schema import build, limits, locate
-from ..words import say_quantity
-from ..yamlfile import load_yaml
+from ..base.errors import FmtlbenchError, UsageError, nearest, unknown
+from ..base.schema import build, limits, locate
+from ..base.words import say_quantity
+from ..base.yamlfile import load_yaml
 
 BITS = {"kbit": 1e3 / 8, "Mbit": 1e6 / 8, "Gbit": 1e9 / 8}
 RATES = {**BITS, "kB": 1e3, "MB": 1e6, "GB": 1e9}  # bytes per second

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..errors import FmtlbenchError, UsageError, unknown
-from ..words import say_count
+from ..base.errors import FmtlbenchError, UsageError, unknown
+from ..base.words import say_count
 from .code_notes import code_notes
 from .collect import Collection, RunRecord
 from .delta import Bases, Delta

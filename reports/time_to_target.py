@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ..errors import FmtlbenchError
+from ..base.errors import FmtlbenchError
 from .collect import RunRecord
 from .delta import Bases
 from .plots._curves import evaluated

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..words import say_count
+from ..base.words import say_count
 from .gains import method_of, zoo_order
 from .runs import RunRecord
 from .settings import listed

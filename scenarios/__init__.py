@@ -8,11 +8,11 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from ..errors import UsageError, unknown
-from ..names import check_name
-from ..plugins import take_file
-from ..schema import build
-from ..yamlfile import load_yaml
+from ..base.errors import UsageError, unknown
+from ..base.names import check_name
+from ..base.schema import build
+from ..base.yamlfile import load_yaml
+from ..data.plugins import take_file
 from ._parameters import Parameters
 from ._probe import ROLES, Expectation, Probe
 from ._schema import ClientSpec, Partition, Scenario, check_client_names, check_images, check_scenario

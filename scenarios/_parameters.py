@@ -13,8 +13,8 @@ from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import UnknownNameError, UsageError, nearest, short_repr
-from ..schema import build, locate
+from ..base.errors import UnknownNameError, UsageError, nearest, short_repr
+from ..base.schema import build, locate
 from ._schema import Scenario
 
 FIELDS = ("clients", "partition")  # where a parameter may stand

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ..errors import nearest
+from ..base.errors import nearest
 
 # The roles that a method's class may name (`Algorithm.roles`); they decide what is expected of the method.
 ROLES = {

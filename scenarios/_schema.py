@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Literal
 
-from ..datasets import domains
-from ..errors import RefusedError, UsageError, nearest
-from ..names import check_name
-from ..partitions import PARTITIONS
-from ..schema import limits, locate
+from ..base.errors import RefusedError, UsageError, nearest
+from ..base.names import check_name
+from ..base.schema import limits, locate
+from ..data.datasets import domains
+from ..data.partitions import PARTITIONS
 from ..tasks import TASKS
 from ._probe import Probe, check_probe
 

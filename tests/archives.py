@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 from scipy.io import savemat
 
-from fmtlbench.datasets import dataset_for, open_split
+from fmtlbench.data.datasets import dataset_for, open_split
 
 NYUD_IDS = {"train": ("0003", "0004", "0009"), "test": ("0001", "0002")}
 PASCAL_IDS = {"train": ("2008_000008", "2008_000015", "2008_000019"), "test": ("2008_000002", "2008_000003")}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rooms import BESIDE, PACKAGE, ROOT
 
-from fmtlbench import code_identity
+from fmtlbench.runs import code_identity
 
 
 class CopiedPackage:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fmtlbench.datasets import dataset_for
+from fmtlbench.data.datasets import dataset_for
 
 
 class FakeReader:

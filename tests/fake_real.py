@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from fake_data import FakeReader
 
-from fmtlbench.datasets import Provenance, dataset_for
-from fmtlbench.errors import FmtlbenchError, UsageError
+from fmtlbench.base.errors import FmtlbenchError, UsageError
+from fmtlbench.data.datasets import Provenance, dataset_for
 
 TASKS = ("semseg", "human_parts", "sal", "edge", "normals", "depth")
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from made_runs import METRIC, summary
 
+from fmtlbench.base.schema import plain
 from fmtlbench.bench.plan import PlannedRun
 from fmtlbench.cli._recipes import Planned, Way, plan_recipes
+from fmtlbench.config.request import RunRequest
 from fmtlbench.reports.recipes import load_recipe
-from fmtlbench.request import RunRequest
-from fmtlbench.schema import plain
 
 Value = Callable[[str, str, str, str], float]  # dataset, task, metric, split → score
 EDGE_LOSS = ("edge_loss_public", "", False)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from fmtlbench.algorithms import ALGORITHMS
-from fmtlbench.presets import default_options
-from fmtlbench.runs.records import FORMAT
-from fmtlbench.words import dataset_title
+from fmtlbench.base.stored import FORMAT
+from fmtlbench.base.words import dataset_title
+from fmtlbench.config.presets import default_options
 
 METRIC = {
     "semseg": ("mIoU", "%", True),

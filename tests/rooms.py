@@ -1,7 +1,7 @@
-"""The plan of the house: which room may import which, and a reader of what the source files really import.
+"""The plan of the house: the rooms, in the order in which they may import each other, and a reader of real imports.
 
-A room is the first name below `fmtlbench`, a package or a module. `tests/test_rooms.py` holds the files to the plan,
-`docs/draw_rooms.py` draws them.
+A room is a package below `fmtlbench`. `fmtlbench/__init__.py` and `api.py` are one room, the front; `__main__.py` is of
+`cli`. `tests/test_rooms.py` holds the files to the plan, `docs/draw_rooms.py` draws them.
 """
 
 from __future__ import annotations
@@ -14,166 +14,47 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PACKAGE = "fmtlbench"
 BESIDE = ("algorithms", "metrics", "reports", "scenarios")  # folders that are installed as parts of the package
-FRONT = PACKAGE  # the room of fmtlbench/__init__.py
+FRONT = "front"
 
-
-@dataclass(frozen=True)
-class Room:
-    """A room, what it is for, and the rooms it may import beside the contracts."""
-
-    name: str
-    purpose: str
-    imports: tuple[str, ...] = ()
-
-
-def _room(name: str, purpose: str, imports: str = "") -> Room:
-    return Room(name, purpose, tuple(imports.split()))
-
-
-# Anybody may import these. They import nothing but contracts that stand before them.
-CONTRACTS = (
-    _room("errors", "the exceptions a user can cause, and the nearest valid choice"),
-    _room("words", "times, quantities, counts and names of data as people read them"),
-    _room("names", "which names may become names of files"),
-    _room("named_files", "which config values may name files"),
-    _room("files", "writing files and folders so that a crash leaves the old or the new"),
-    _room("cache_folder", "where caches lie"),
-    _room("found_once", "what is slow to find out about data, kept for the next time"),
-    _room("schema", "plain data into checked dataclasses"),
-    _room("yamlfile", "YAML with the line of every value"),
-    _room("seeds", "random streams by name"),
-    _room("amounts", "how much random transforms do to images"),
-    _room("jit", "compiling with numba, with a cache that survives"),
-    _room("kernels", "compiled passes over pixels"),
-    _room("compiled", "when compiled passes are taken, and when torch"),
-    _room("setting", "what must agree for two runs to share a table"),
-    _room("userconfig", "the user's own settings file"),
-    _room("registry", "names to classes and records: built in, installed, or given by path"),
-    _room("user_code", "what identifies a class that a user's file brings"),
-    _room("code_identity", "which code makes numbers: the package's files, and those that a config chooses"),
-    _room("exchange", "what travels in a round: parties and rows"),
-    _room("row_algebra", "linear algebra on rows, for methods and the engine"),
-    _room("memory", "whether a request fits the machine"),
+# A room may import the rooms of the rows before its own, and of its own row those that stand before it.
+ORDER = (
+    ("base",),
+    ("metrics", "tasks", "exchange"),
+    ("weightings", "algorithms", "networks", "data"),
+    ("scenarios", "config"),
+    ("runs",),
+    ("cost", "listeners"),
+    ("engine",),
+    ("inference", "bench"),
+    ("submissions", "reports", FRONT),
+    ("cli",),
 )
+# Beside that: reports read what runs stored. They never load torch, the engine or the zoo.
+NARROW = {"reports": ("base", "metrics", "tasks", "config", "runs")}
 
-# From low to high: a room imports only rooms of lower rows, or such that stand before it in its own.
-LAYERS = (
-    (
-        _room("metrics", "one file per metric; knows tensors, not files or federation"),
-        _room("algorithms", "one file per method; sees rows, never models, data or files"),
-        _room("weightings", "one file per way to weigh the losses of a client's tasks"),
-        _room("presets", "how big a run is, and with which options methods ran there"),
-        _room("flat_model", "a network's parameters as one flat vector"),
-    ),
-    (
-        _room("kinds", "kinds of labels: arrays, tensors, files, pictures", "metrics"),
-        _room("tasks", "one file per task: a record that names its kind, loss and metric", "kinds metrics"),
-        _room("losses", "the losses that tasks name", "tasks"),
-        _room("hooks", "a method at work, its answers checked", "algorithms"),
-    ),
-    (
-        _room("datasets", "one file per dataset: what it labels, how it is read", "kinds metrics tasks"),
-        _room("partitions", "one file per rule by which images are dealt", "tasks"),
-        _room(
-            "plugins",
-            "metrics, partitions, tasks and weightings from a user's files",
-            "metrics partitions tasks weightings",
-        ),
-        _room("meters", "a task's metric, set up for a dataset", "datasets metrics tasks"),
-    ),
-    (
-        _room("scenarios", "one YAML file per scenario, and its reader", "datasets partitions plugins tasks"),
-        _room("models", "the modules of networks, encoders and their weights", "tasks"),
-        _room("architectures", "one file per network, told without torch", "models"),
-    ),
-    (
-        _room("config", "the one frozen record that a run is a function of", "architectures datasets scenarios"),
-        _room(
-            "runs",
-            "the one owner of run folders: which files, their form, written and read",
-            "config presets weightings",
-        ),
-        _room("configured_tasks", "tasks as a config has them", "plugins tasks"),
-        _room(
-            "configured_code",
-            "the code that a config uses",
-            "algorithms architectures configured_tasks datasets metrics partitions tasks weightings",
-        ),
-        _room("networks", "a network at work, its answers checked", "architectures hooks models tasks"),
-    ),
-    (
-        _room("client_models", "a client's network, from the config", "config configured_tasks models networks"),
-        _room("cost", "time, energy, bytes, memory and operations", "models"),
-        _room("listeners", "who is told what happens in a run", "cost runs"),
-        _room("ray_cluster", "joining a Ray cluster", "runs"),
-    ),
-    (
-        _room(
-            "data",
-            "each client's share of a dataset as batches",
-            "config configured_tasks datasets kinds listeners metrics networks partitions plugins scenarios tasks",
-        ),
-        _room(
-            "predictions", "predictions as files and pictures, paired with labels", "datasets kinds metrics runs tasks"
-        ),
-        _room(
-            "checks",
-            "whether the values of a config go together",
-            "algorithms config datasets hooks meters metrics models networks scenarios tasks weightings",
-        ),
-    ),
-    (
-        _room(
-            "resolving",
-            "preset, scenario and overrides into one checked config",
-            "algorithms architectures checks config datasets hooks meters models networks plugins presets scenarios "
-            "weightings",
-        ),
-        _room("request", "everything a run is asked with, as a value", "ray_cluster resolving runs"),
-        _room("run_file", "a run asked for by a file", "config datasets request resolving runs"),
-        _room("importing", "configurations of the public code into ours", "datasets resolving scenarios"),
-    ),
-    (
-        _room(
-            "engine",
-            "the federated round: clients, server, executors, checkpoints",
-            "algorithms client_models config configured_code configured_tasks cost data datasets flat_model hooks "
-            "listeners losses meters metrics models networks predictions presets ray_cluster runs tasks weightings",
-        ),
-    ),
-    (
-        _room("api", "a run from Python", "cost engine listeners request run_file runs"),
-        _room(
-            "pretrain",
-            "the encoder weights that the package ships",
-            "client_models config data datasets engine listeners models runs",
-        ),
-    ),
-    (
-        _room(
-            "submissions",
-            "runs as one file that others can check",
-            "algorithms config configured_tasks engine meters presets resolving runs scenarios",
-        ),
-        _room(
-            "bench",
-            "grids of runs: planning, processes, progress",
-            "algorithms api config configured_code cost listeners presets ray_cluster request resolving runs scenarios",
-        ),
-        _room("reports", "tables, tests and figures of stored runs; never torch", "metrics runs tasks"),
-        _room(FRONT, "what `import fmtlbench` offers", "api reports runs"),
-    ),
-    (
-        _room(
-            "cli",
-            "the command line: the only room that joins the others",
-            "algorithms api architectures bench client_models configured_code cost data datasets engine fmtlbench "
-            "importing listeners meters metrics models networks partitions predictions presets pretrain reports "
-            "request resolving run_file runs scenarios submissions tasks weightings",
-        ),
-        _room("__main__", "`python -m fmtlbench`", "cli"),
-    ),
-)
+PURPOSES = {
+    "base": "what knows nothing of the field: errors, words, files, schema, YAML, registries, seeds",
+    "metrics": "one file per metric; knows tensors, not files or federation",
+    "tasks": "one file per task: a record that names its kind of labels, its loss and its metric",
+    "exchange": "all that a method sees: parties, rows, algebra on rows, and how its hooks are called",
+    "weightings": "one file per way to weigh the losses of a client's tasks",
+    "algorithms": "one file per method; sees rows, never networks, data or files",
+    "networks": "one file per network below `architectures/`; encoders, their weights, flattening, counting",
+    "data": "datasets and partitions, one file each; batches, transforms, caches, each client's views",
+    "scenarios": "one YAML file per scenario, and its reader",
+    "config": "what a run is asked for: request, presets, resolving, one frozen value",
+    "runs": "the one owner of run folders: which files, their form, which code made them",
+    "cost": "time, energy, bytes, memory and operations",
+    "listeners": "who is told what happens in a run",
+    "engine": "the federated round: clients, server, executors, checkpoints",
+    "inference": "what is done with trained networks: load, predict, score, export",
+    "bench": "many runs: grids, plans, processes, tuning, probes",
+    "submissions": "runs as one file that others can check",
+    "reports": "tables, tests and figures of stored runs; never torch",
+    FRONT: "what `import fmtlbench` offers",
+    "cli": "the command line: flags and words, no logic of the field",
+}
+ROOMS = tuple(room for row in ORDER for room in row)
 
 
 @dataclass(frozen=True)
@@ -188,6 +69,16 @@ class Import:
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}: {self.room} imports {self.module}"
+
+
+def may_import(room: str) -> tuple[str, ...]:
+    """Return the rooms that a room may import."""
+    return NARROW.get(room, ROOMS[: ROOMS.index(room)])
+
+
+def is_allowed(found: Import) -> bool:
+    """Whether an import stays within the order."""
+    return found.room in ROOMS and found.target in may_import(found.room)
 
 
 def read_imports(root: Path = ROOT) -> list[Import]:
@@ -211,33 +102,13 @@ def read_rooms(root: Path = ROOT) -> set[str]:
 
 def room_of(module: str) -> str:
     """Return the room that a module belongs to: `fmtlbench.engine.run` to `engine`."""
-    return [*module.split("."), FRONT][1]
+    name = [*module.split("."), FRONT][1]
+    return {"api": FRONT, "__main__": "cli"}.get(name, name)
 
 
 def is_private(module: str) -> bool:
     """Whether a module is its room's own: some part of its name below the room begins with an underscore."""
     return any(part.startswith("_") for part in module.split(".")[2:])
-
-
-def find_cycle(arrows: Iterable[tuple[str, str]]) -> list[str]:
-    """Return rooms that import each other in a circle, the first again as the last; [] where there is none."""
-    below: dict[str, list[str]] = {}
-    for room, target in sorted(set(arrows)):
-        below.setdefault(room, []).append(target)
-    finished: set[str] = set()
-
-    def visit(room: str, path: list[str]) -> list[str]:
-        if room in path:
-            return [*path[path.index(room) :], room]
-        if room in finished:
-            return []
-        for target in below.get(room, ()):
-            if circle := visit(target, [*path, room]):
-                return circle
-        finished.add(room)
-        return []
-
-    return next(filter(None, (visit(room, []) for room in below)), [])
 
 
 def _modules(root: Path) -> Iterator[tuple[str, Path]]:

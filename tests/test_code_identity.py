@@ -10,11 +10,11 @@ import pytest
 from copied_package import package  # noqa: F401  (a fixture)
 from rooms import CONTRACTS, LAYERS
 
-from fmtlbench import code_identity
 from fmtlbench.cli import main
-from fmtlbench.code_identity import BUILDING, DECIDING, NEUTRAL, PARTS, CodeIdentity, Sources
-from fmtlbench.configured_code import code_of
-from fmtlbench.resolving import resolve
+from fmtlbench.config.resolve import resolve
+from fmtlbench.runs import code_identity
+from fmtlbench.runs.code_identity import BUILDING, DECIDING, NEUTRAL, PARTS, CodeIdentity, Sources
+from fmtlbench.runs.configured_code import code_of
 
 
 def changed(before: CodeIdentity, after: CodeIdentity) -> list[str]:
@@ -263,7 +263,7 @@ def test_verbs_that_run_nothing_read_no_code(argv, monkeypatch, capsys):
 def test_a_plan_reads_the_code_once_for_all_its_cells(tmp_path, monkeypatch):
     from fmtlbench.bench.grid import Flags, read_grid
     from fmtlbench.bench.plan import make_plan
-    from fmtlbench.request import RunRequest
+    from fmtlbench.config.request import RunRequest
 
     read, real = [], code_identity.sha256_file
     monkeypatch.setattr(code_identity, "sha256_file", lambda file: read.append(file) or real(file))

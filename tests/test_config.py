@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 import yaml
 
-from fmtlbench.config import RunConfig
-from fmtlbench.errors import RefusedError, UsageError
-from fmtlbench.presets import read_preset
-from fmtlbench.resolving import parse_overrides, resolve
-from fmtlbench.yamlfile import load_yaml
+from fmtlbench.base.errors import RefusedError, UsageError
+from fmtlbench.base.yamlfile import load_yaml
+from fmtlbench.config.presets import read_preset
+from fmtlbench.config.resolve import parse_overrides, resolve
+from fmtlbench.config.run_config import RunConfig
 
 
 def configure(*assignments, algo="fedavg", scenario="st_mt_1", **given):
@@ -66,14 +66,14 @@ def test_algorithm_options_are_written_out():
 @pytest.fixture
 def made_preset(tmp_path, monkeypatch):
     """nano and some options of methods, as the preset `made`."""
-    import fmtlbench.presets
+    import fmtlbench.config.presets
 
-    files = fmtlbench.presets.preset_files()
+    files = fmtlbench.config.presets.preset_files()
 
     def make(algorithms):
         file = tmp_path / "made.yml"
         file.write_text(f"algorithms: {algorithms}\n{files['nano'].read_text(encoding='utf-8')}", encoding="utf-8")
-        monkeypatch.setattr(fmtlbench.presets, "preset_files", lambda: {**files, "made": file})
+        monkeypatch.setattr(fmtlbench.config.presets, "preset_files", lambda: {**files, "made": file})
         return file
 
     return make
@@ -427,7 +427,7 @@ def test_options_belong_to_the_metric_that_scores():
 def test_checking_options_imports_no_torch():
     code = """\
         import sys
-        from fmtlbench.resolving import resolve
+        from fmtlbench.config.resolve import resolve
         for preset in ("nano", "paper", "fmtl-bench", "mat-fl"):
             resolve("local", "st_mt_1", preset, overrides={"evaluation.metric_options.maxf.thresholds": 9})
         assert not {"torch", "numba", "scipy", "skimage", "pandas"}.intersection(sys.modules)

@@ -19,7 +19,7 @@ from tiny import TINY
 
 from fmtlbench.cli import build_parser
 from fmtlbench.cli._request import request_from
-from fmtlbench.resolving import resolve
+from fmtlbench.config.resolve import resolve
 
 ROOT = Path(__file__).parents[1]
 PAGES = pages_to_read()
@@ -265,7 +265,7 @@ def test_ray_has_what_the_script_asks_for():
 def test_the_page_about_clusters_names_all_of_rays_options():
     import dataclasses
 
-    from fmtlbench.ray_cluster import SECTION, RayOptions
+    from fmtlbench.config.ray_options import SECTION, RayOptions
 
     page = (ROOT / "docs/cluster.md").read_text()
     assert all(f"`{SECTION}{field.name}`" in page for field in dataclasses.fields(RayOptions))

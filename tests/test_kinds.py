@@ -5,11 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fmtlbench.datasets import read_array
-from fmtlbench.datasets.synth import generate
-from fmtlbench.datasets.synth.sample import full_sample
-from fmtlbench.kinds import Classes, LabelError, Metres, Positive, ProbabilityMap, UnitVectors
-from fmtlbench.tasks import IGNORE, TASKS, in_columns, in_order
+from fmtlbench.data.datasets import read_array
+from fmtlbench.data.datasets.synth import generate
+from fmtlbench.data.datasets.synth.sample import full_sample
+from fmtlbench.tasks import (
+    IGNORE,
+    TASKS,
+    Classes,
+    LabelError,
+    Metres,
+    Positive,
+    ProbabilityMap,
+    UnitVectors,
+    in_columns,
+    in_order,
+)
 
 KINDS = [Classes(), ProbabilityMap(("#000", "#fff")), UnitVectors(), Metres(), Positive("x", 1.0, "grows")]
 rng = np.random.default_rng(0)
@@ -128,7 +138,7 @@ def test_occlusion_edges_lie_on_the_nearer_side_of_jumps_only(name):
 
 
 def test_scenes_are_asked_for_further_tasks_without_moving_the_others(tmp_path):
-    from fmtlbench.datasets import dataset_for, open_split
+    from fmtlbench.data.datasets import dataset_for, open_split
 
     info = dataset_for("nyud", "synth")
     usual = open_split(info, "train", size=(32, 32), limit=4, cache_dir=tmp_path)

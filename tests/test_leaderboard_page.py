@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from fmtlbench.algorithms import ALGORITHMS
-from fmtlbench.errors import UnknownNameError
+from fmtlbench.base.errors import UnknownNameError
 from fmtlbench.scenarios import scenario_files
 
 ROOT = Path(__file__).parents[1]

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from fmtlbench.errors import FmtlbenchError
-from fmtlbench.losses import LOSSES, task_loss
+from fmtlbench.base.errors import FmtlbenchError
+from fmtlbench.engine.losses import LOSSES, task_loss
 from fmtlbench.tasks import TASKS
 
 NAMES = {

@@ -12,9 +12,9 @@ import pytest
 
 import fmtlbench
 from fmtlbench.algorithms import ALGORITHMS
-from fmtlbench.errors import RefusedError
+from fmtlbench.base.errors import RefusedError
+from fmtlbench.config.resolve import resolve
 from fmtlbench.exchange import Party
-from fmtlbench.resolving import resolve
 from fmtlbench.scenarios import scenario_files
 
 METHODS, SCENARIOS = sorted(ALGORITHMS), sorted(scenario_files())

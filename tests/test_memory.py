@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fmtlbench import memory
+from fmtlbench.base.errors import RefusedError, UsageError
 from fmtlbench.cli import main
-from fmtlbench.errors import RefusedError, UsageError
-from fmtlbench.resolving import resolve
+from fmtlbench.config.resolve import resolve
+from fmtlbench.data import memory
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from test_docs import file_of_the_guide
 from tiny import TINY, make_federation
 
 from fmtlbench.algorithms import ALGORITHMS, Algorithm
-from fmtlbench.resolving import parse_overrides
+from fmtlbench.config.resolve import parse_overrides
 
 DOCS = Path(__file__).parents[1] / "docs"
 FOLDER = DOCS / "methods"

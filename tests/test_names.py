@@ -9,15 +9,16 @@ import pytest
 import yaml
 from tiny import SCENARIO
 
-from fmtlbench import registry, scenarios
+from fmtlbench import scenarios
 from fmtlbench.algorithms import ALGORITHMS
+from fmtlbench.base import registry
+from fmtlbench.base.errors import UsageError, one_line
+from fmtlbench.base.names import LONGEST, check_name
+from fmtlbench.base.registry import Registry
+from fmtlbench.base.yamlfile import load_yaml
 from fmtlbench.cli import main
-from fmtlbench.config import RunConfig
-from fmtlbench.errors import UsageError, one_line
-from fmtlbench.names import LONGEST, check_name
-from fmtlbench.registry import Registry
-from fmtlbench.resolving import resolve
-from fmtlbench.yamlfile import load_yaml
+from fmtlbench.config.resolve import resolve
+from fmtlbench.config.run_config import RunConfig
 
 BAD = {
     "a/b": "slash", "../../etc": "slash", "a\\b": "slash", "..": "dot", ".": "dot", ".hidden": "dot",

@@ -12,19 +12,19 @@ import pytest
 import yaml
 from tiny import TOY
 
-from fmtlbench.architectures import ARCHITECTURES, Architecture
+from fmtlbench.base.errors import FmtlbenchError, RefusedError, UsageError
+from fmtlbench.base.yamlfile import load_yaml
 from fmtlbench.bench.grid import Flags, label_of, read_grid
 from fmtlbench.cli import main
-from fmtlbench.client_models import build_model
-from fmtlbench.config import ModelConfig, RunConfig
-from fmtlbench.engine.stored_run import StoredRun
-from fmtlbench.errors import FmtlbenchError, RefusedError, UsageError
-from fmtlbench.hooks import MethodError
-from fmtlbench.networks import network_of
-from fmtlbench.request import RunRequest
-from fmtlbench.resolving import resolve, resolve_setting
-from fmtlbench.setting import Setting
-from fmtlbench.yamlfile import load_yaml
+from fmtlbench.config.request import RunRequest
+from fmtlbench.config.resolve import resolve, resolve_setting
+from fmtlbench.config.run_config import ModelConfig, RunConfig
+from fmtlbench.config.setting import Setting
+from fmtlbench.engine.client_models import build_model
+from fmtlbench.exchange.hooks import MethodError
+from fmtlbench.inference.stored_run import StoredRun
+from fmtlbench.networks.architectures import ARCHITECTURES, Architecture
+from fmtlbench.networks.network import network_of
 
 OUTPUTS = {"depth": 1, "edge": 1}
 
@@ -142,7 +142,7 @@ def test_a_stored_run_needs_its_network_as_it_was(toy, tiny_run):
 
 
 def test_a_process_elsewhere_sees_that_the_file_is_another(toy):
-    from fmtlbench import networks
+    from fmtlbench.networks import network as networks
 
     file = toy()
     model = resolve("local", "st_mt_1", overrides=chosen(file)).model
@@ -160,7 +160,7 @@ def test_a_process_elsewhere_sees_that_the_file_is_another(toy):
 def test_a_worker_refuses_a_file_that_is_another_on_its_machine(toy, change, words):
     pytest.importorskip("ray")
     from fmtlbench.engine.factory import ClientFactory
-    from fmtlbench.engine.ray_worker import Home, Worker
+    from fmtlbench.engine.ray.worker import Home, Worker
     from fmtlbench.runs.session import versions
 
     file = toy()

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import fmtlbench
+from fmtlbench.base.errors import FmtlbenchError, UsageError
 from fmtlbench.cli import main
-from fmtlbench.errors import FmtlbenchError, UsageError
+from fmtlbench.config.resolve import resolve
+from fmtlbench.data.plugins import load_plugins
 from fmtlbench.metrics import METRICS
-from fmtlbench.plugins import load_plugins
-from fmtlbench.resolving import resolve
 
 METRIC = """\
 from fmtlbench.metrics import METRICS, Metric
@@ -32,7 +32,7 @@ class Share(Metric):
 DATASET = """\
 import numpy as np
 
-from fmtlbench.datasets import DATASETS, Dataset
+from fmtlbench.data.datasets import DATASETS, Dataset
 
 
 @DATASETS.register("flat")
@@ -139,7 +139,7 @@ def test_bench_runs_it_in_processes_of_its_own(files, monkeypatch, capsys):
         ("import fmtlbench.gone\n", r"flat\.py:1: ModuleNotFoundError"),
         (DATASET.replace('("depth",)', '("depht",)'), "no task 'depht'.*did you mean 'depth'"),
         (DATASET.replace('tasks = "Flat", "nothing but ground", ("depth",)', 'name2 = "Flat", "x", 1'), "has no tasks"),
-        (DATASET.replace("(Dataset)", ""), "is not a subclass of fmtlbench.datasets.Dataset"),
+        (DATASET.replace("(Dataset)", ""), "is not a subclass of fmtlbench.data.datasets.Dataset"),
     ],
 )
 def test_a_wrong_file_is_one_line(files, text, message):
@@ -199,7 +199,7 @@ def test_a_metric_that_exits_is_one_line(files, old, hook):
 
 def test_a_partition_that_exits_is_one_line(files):
     (files / "turns.py").write_text(
-        "from fmtlbench.partitions import PARTITIONS, PartitionRule\n\n\n@PARTITIONS.register('turns')\n"
+        "from fmtlbench.data.partitions import PARTITIONS, PartitionRule\n\n\n@PARTITIONS.register('turns')\n"
         "class Turns(PartitionRule):\n    description = 'd'\n\n    def deal(self, *given):\n        exit(0)\n"
     )
     (files / "flat.yml").write_text(SCENARIO + "partition: {kind: turns.py}\n")
@@ -232,7 +232,7 @@ def test_an_edited_task_is_rendered_anew(files, monkeypatch):
         "description: d\npaper: p\nversion: 1\nclients: [{dataset: nyud, tasks: [level.py]}]\n"
     )
     task = (
-        "import numpy as np\nfrom fmtlbench.kinds import Metres\nfrom fmtlbench.tasks import TASKS, TaskSpec\n"
+        "import numpy as np\nfrom fmtlbench.tasks import Metres\nfrom fmtlbench.tasks import TASKS, TaskSpec\n"
         'TASKS.add(TaskSpec("level", title="Level", kind=Metres(), loss="l1", metric="rmse", '
         'from_scene=lambda scene: np.where(scene["object"] > 2, {}, 1.0).astype(np.float32)))\n'
     )
@@ -246,9 +246,9 @@ def test_an_edited_task_is_rendered_anew(files, monkeypatch):
     assert trivial[1] == pytest.approx(8 * trivial[0], rel=1e-4)
 
 
-PARTITION = 'from fmtlbench.partitions import PARTITIONS\n\n\n@PARTITIONS.register("x")\nclass X: pass\n'
+PARTITION = 'from fmtlbench.data.partitions import PARTITIONS\n\n\n@PARTITIONS.register("x")\nclass X: pass\n'
 TASK = (
-    "from fmtlbench.kinds import Metres\nfrom fmtlbench.tasks import TASKS, TaskSpec\n"
+    "from fmtlbench.tasks import Metres\nfrom fmtlbench.tasks import TASKS, TaskSpec\n"
     'TASKS.add(TaskSpec("x", "X", {kind}, "l1", "{metric}"))\n'
 )
 
@@ -264,7 +264,7 @@ TASK = (
     ],
 )
 def test_a_wrong_metric_partition_or_task_is_told_before_anything_runs(files, kind, text, message):
-    from fmtlbench.plugins import take_file
+    from fmtlbench.data.plugins import take_file
 
     (files / "wrong.py").write_text(text)
     with pytest.raises(UsageError, match=message):

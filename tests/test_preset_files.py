@@ -8,12 +8,12 @@ import pytest
 
 from fmtlbench import cli
 from fmtlbench.algorithms import ALGORITHMS
+from fmtlbench.base.errors import UsageError
 from fmtlbench.bench.grid import Flags, read_grid
 from fmtlbench.bench.plan import make_plan
-from fmtlbench.errors import UsageError
-from fmtlbench.presets import default_options, identify_preset, list_ancestry, preset_files, read_preset
-from fmtlbench.request import RunRequest
-from fmtlbench.resolving import resolve, resolve_without_method
+from fmtlbench.config.presets import default_options, identify_preset, list_ancestry, preset_files, read_preset
+from fmtlbench.config.request import RunRequest
+from fmtlbench.config.resolve import resolve, resolve_without_method
 
 
 @pytest.fixture

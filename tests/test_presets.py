@@ -7,11 +7,11 @@ import re
 import pytest
 
 from fmtlbench.algorithms import ALGORITHMS
-from fmtlbench.config import RunConfig
-from fmtlbench.presets import preset_files, preset_options, read_preset
-from fmtlbench.resolving import resolve
-from fmtlbench.schema import build
-from fmtlbench.yamlfile import load_yaml
+from fmtlbench.base.schema import build
+from fmtlbench.base.yamlfile import load_yaml
+from fmtlbench.config.presets import preset_files, preset_options, read_preset
+from fmtlbench.config.resolve import resolve
+from fmtlbench.config.run_config import RunConfig
 
 PRESETS = sorted(preset_files())
 PAPERS = {"paper", "fmtl-bench", "mat-fl"}

@@ -16,15 +16,15 @@ from interrupt import Stopped, stop, unless
 from safetensors.torch import load_file
 
 from fmtlbench import pretrain as module
+from fmtlbench.base.errors import FmtlbenchError, UsageError
+from fmtlbench.base.files import sha256_file
 from fmtlbench.cli import main
-from fmtlbench.client_models import build_model
-from fmtlbench.config import ModelConfig
-from fmtlbench.datasets.synth.labels import presence
+from fmtlbench.config.run_config import ModelConfig
+from fmtlbench.data.datasets.synth.labels import presence
+from fmtlbench.engine.client_models import build_model
 from fmtlbench.engine.epoch_watch import DivergedError
-from fmtlbench.errors import FmtlbenchError, UsageError
-from fmtlbench.files import sha256_file
 from fmtlbench.listeners import Listener
-from fmtlbench.models.weights_shipped import read_manifest
+from fmtlbench.networks.weights_shipped import read_manifest
 from fmtlbench.pretrain import Plan, area_under_roc, new_track, open_scenes, pretrain, train_step
 
 BACKBONES = ("swin_nano", "resnet_nano")

@@ -15,9 +15,9 @@ from interrupt import AtStep, die
 from safetensors.torch import save_file
 
 import fmtlbench
+from fmtlbench.base.errors import RefusedError
 from fmtlbench.cli import main
-from fmtlbench.errors import RefusedError
-from fmtlbench.resolving import resolve
+from fmtlbench.config.resolve import resolve
 
 MINI = Path(__file__).parents[2] / "shared" / "mini"
 AUGMENT = ["scale", "crop", "flip", "photometric"]
@@ -282,7 +282,7 @@ def test_killed_and_resumed_equals_uninterrupted(expected, root, duo, tmp_path):
 def test_the_paper_preset_at_a_reduced_size_with_weights_from_a_file(root, duo, tmp_path):
     import timm
 
-    from fmtlbench.models.catalog import BACKBONES
+    from fmtlbench.networks.catalog import BACKBONES
 
     spec, file = BACKBONES["swin_nano"], tmp_path / "nano.safetensors"
     torch.manual_seed(1)
@@ -319,8 +319,8 @@ def test_real_samples(duo, tmp_path, capsys):
 
 
 def gradient(init, image):
-    from fmtlbench.client_models import build_model
-    from fmtlbench.config import ModelConfig
+    from fmtlbench.config.run_config import ModelConfig
+    from fmtlbench.engine.client_models import build_model
 
     model = build_model(ModelConfig("fedhca2", "swin_nano", False, init=init), (64, 64), {"semseg": 3}, 0)
     model(image)["semseg"].square().mean().backward()

@@ -8,11 +8,11 @@ import textwrap
 
 import pytest
 
-from fmtlbench import registry
 from fmtlbench.algorithms import ALGORITHMS
-from fmtlbench.errors import UnknownNameError, UsageError
-from fmtlbench.files import replace_file, write_json, write_text
-from fmtlbench.registry import Registry
+from fmtlbench.base import registry
+from fmtlbench.base.errors import UnknownNameError, UsageError
+from fmtlbench.base.files import replace_file, write_json, write_text
+from fmtlbench.base.registry import Registry
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def zoo(tmp_path, monkeypatch):
     package = tmp_path / "tinyzoo"
     package.mkdir()
     (package / "__init__.py").write_text(
-        "from fmtlbench.registry import Registry\nANIMALS = Registry('animal', 'tinyzoo')\n"
+        "from fmtlbench.base.registry import Registry\nANIMALS = Registry('animal', 'tinyzoo')\n"
     )
     for name in ("cat", "dog"):
         (package / f"{name}.py").write_text(

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from fmtlbench.files import replace_folder
+from fmtlbench.base.files import replace_folder
 
 DAY = 24 * 3600
 
@@ -64,7 +64,7 @@ def test_a_kill_between_the_two_renames_loses_nothing(tmp_path):
     fill(tmp_path / "p", "one")
     code = (
         "import os, sys, pathlib\n"
-        "from fmtlbench.files import replace_folder\n"
+        "from fmtlbench.base.files import replace_folder\n"
         "rename = pathlib.Path.rename\n"
         "def kill(self, target):\n"
         "    os.kill(os.getpid(), 9) if self.suffix == '.tmp' else rename(self, target)\n"

@@ -12,11 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fmtlbench import cli
+from fmtlbench.base.errors import UsageError
 from fmtlbench.cli._request import request_from
-from fmtlbench.errors import UsageError
-from fmtlbench.request import EXECUTORS, RunRequest
-from fmtlbench.runs.kept import KEEP
-from fmtlbench.runs.made_by import REUSES
+from fmtlbench.config.request import EXECUTORS, KEEP, REUSES, RunRequest
 
 # argparse takes a lone "--" for the end of all flags, whatever flag it is the value of.
 texts = st.text(st.characters(exclude_categories=["Cs"])).filter(lambda text: text != "--")

@@ -10,10 +10,10 @@ import yaml
 from tiny import TOY
 
 from fmtlbench import cli
-from fmtlbench.config import NUMERICS_VERSION
-from fmtlbench.errors import FmtlbenchError, UsageError
-from fmtlbench.resolving import resolve
-from fmtlbench.run_file import ask_for_run
+from fmtlbench.base.errors import FmtlbenchError, UsageError
+from fmtlbench.config.resolve import resolve
+from fmtlbench.config.run_config import NUMERICS_VERSION
+from fmtlbench.config.run_file import ask_for_run
 from fmtlbench.runs.store import format_config
 
 METHOD = """\

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fmtlbench.resolving import resolve, resolve_setting
-from fmtlbench.schema import plain
-from fmtlbench.setting import AXES, NEUTRAL, OWN, Setting, flatten, is_below
+from fmtlbench.base.schema import plain
+from fmtlbench.config.resolve import resolve, resolve_setting
+from fmtlbench.config.setting import AXES, NEUTRAL, OWN, Setting, flatten, is_below
 
 
 def setting(algo="local", scenario="st_mt_1", seed=0, **overrides):

@@ -10,23 +10,23 @@ import pytest
 import yaml
 from copied_package import package  # noqa: F401  (a fixture)
 
-from fmtlbench import plugins
+from fmtlbench.base.errors import UsageError
+from fmtlbench.base.yamlfile import load_yaml
 from fmtlbench.cli import main
-from fmtlbench.code_identity import PARTS, Sources
-from fmtlbench.configured_code import code_of
-from fmtlbench.errors import UsageError
-from fmtlbench.plugins import load_plugins
-from fmtlbench.request import RunRequest, place_beside
-from fmtlbench.resolving import check_preset, read_method, resolve, resolve_stored, split_method
-from fmtlbench.run_file import ask_for_run
+from fmtlbench.config.request import RunRequest, place_beside
+from fmtlbench.config.resolve import check_preset, read_method, resolve, resolve_stored, split_method
+from fmtlbench.config.run_file import ask_for_run
+from fmtlbench.config.setting import LATER, WEIGHTING, WEIGHTING_OPTIONS
+from fmtlbench.data import plugins
+from fmtlbench.data.plugins import load_plugins
+from fmtlbench.runs.code_identity import PARTS, Sources
+from fmtlbench.runs.configured_code import code_of
 from fmtlbench.runs.differences import compare_runs
 from fmtlbench.runs.folder import RunFolder
 from fmtlbench.runs.inventory import describe_run
 from fmtlbench.runs.store import format_config
 from fmtlbench.runs.summary import describe_weighting
-from fmtlbench.setting import LATER, WEIGHTING, WEIGHTING_OPTIONS
 from fmtlbench.weightings import WEIGHTINGS
-from fmtlbench.yamlfile import load_yaml
 
 MINE = """\
 from dataclasses import dataclass

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fmtlbench.errors import UsageError
-from fmtlbench.words import (
+from fmtlbench.base.errors import UsageError
+from fmtlbench.base.words import (
     dataset_title,
     parse_duration,
     say_bytes,

@@ -10,9 +10,9 @@ from typing import Literal
 import pytest
 
 import fmtlbench
-from fmtlbench.errors import UsageError
-from fmtlbench.schema import build, limits, locate, plain
-from fmtlbench.yamlfile import dump_yaml, load_yaml, parse_scalar
+from fmtlbench.base.errors import UsageError
+from fmtlbench.base.schema import build, limits, locate, plain
+from fmtlbench.base.yamlfile import dump_yaml, load_yaml, parse_scalar
 
 
 @pytest.mark.parametrize(

@@ -51,9 +51,9 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from fmtlbench.architectures import ARCHITECTURES, Architecture
-from fmtlbench.models.net import PerTaskNet
-from fmtlbench.schema import limits
+from fmtlbench.networks.architectures import ARCHITECTURES, Architecture
+from fmtlbench.networks.net import PerTaskNet
+from fmtlbench.base.schema import limits
 
 
 class Last(nn.Conv2d):
@@ -79,9 +79,9 @@ class Toy(Architecture):
 def make_federation(algo, scenario, **overrides):
     """The engine's federation of a config, with its data, on the CPU."""
 
+    from fmtlbench.config.resolve import resolve
     from fmtlbench.engine.factory import ClientFactory
     from fmtlbench.engine.federation import Federation
-    from fmtlbench.resolving import resolve
 
     config = resolve(algo, scenario, overrides=overrides)
     return Federation(ClientFactory(config, "cpu"))

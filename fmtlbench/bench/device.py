@@ -7,17 +7,17 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..api import check_device
+from ..base.errors import FmtlbenchError
 from ..cost.tracker import gpu_name
-from ..errors import FmtlbenchError
+from ..engine.device import check_device
 
 # Without any of these, Linux has no GPU that torch calls "cuda": NVIDIA's driver, AMD's, or the one of WSL.
 GPU_FILES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 _PROBE = """
 import sys
 import torch
-from fmtlbench.api import pick_device
-from fmtlbench.errors import FmtlbenchError
+from fmtlbench.engine.device import pick_device
+from fmtlbench.base.errors import FmtlbenchError
 try:
     print(pick_device(sys.argv[1]).type, torch.cuda.device_count())
 except FmtlbenchError as error:

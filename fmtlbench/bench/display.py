@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from ..base.words import say_duration
 from ..listeners.json_lines import JsonLines
-from ..words import say_duration
 
 if TYPE_CHECKING:
     from .plan import Plan, PlannedRun

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from ..config import RunConfig
-from ..errors import FmtlbenchError
+from ..base.errors import FmtlbenchError
+from ..base.words import say_duration
+from ..config.run_config import RunConfig
 from ..runs.find import newest_finished
 from ..runs.folder import RunFolder
-from ..words import say_duration
 from .plan import Plan, PlannedRun
 
 # Values that hardly change how long a round takes. Validation makes it shorter: the estimate is then a bit too long.

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from ..algorithms import ALGORITHMS, Algorithm
-from ..errors import UsageError, short_repr, unknown
-from ..presets import find_preset, name_preset
-from ..request import place_beside, place_files
-from ..resolving import check_scenario_name, parse_overrides, read_method
+from ..base.errors import UsageError, short_repr, unknown
+from ..base.schema import build, limits, locate
+from ..base.yamlfile import load_yaml
+from ..config.presets import find_preset, name_preset
+from ..config.request import place_beside, place_files
+from ..config.resolve import check_scenario_name, parse_overrides, read_method
+from ..config.setting import WEIGHTING, WEIGHTING_OPTIONS, is_below
 from ..scenarios import probe_names, read_scenario, scenario_files
-from ..schema import build, limits, locate
-from ..setting import WEIGHTING, WEIGHTING_OPTIONS, is_below
-from ..yamlfile import load_yaml
 from .ranges import MOST_TRIALS, split
 from .trials import Trials, read_trials
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from ..errors import FmtlbenchError
-from ..presets import default_options
+from ..base.errors import FmtlbenchError
+from ..config.presets import default_options
 from ..runs.absence import FAILED, Absence, failed_file, refused_file, write_absence
 from ..runs.summary import describe_weighting
 

@@ -7,19 +7,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..code_identity import CodeIdentity, Sources
-from ..config import RunConfig
-from ..configured_code import code_of
-from ..errors import FmtlbenchError, RefusedError, UsageError, one_line
-from ..presets import default_options, name_preset, read_preset
-from ..request import RunRequest, name_line
-from ..resolving import resolve, resolve_options, resolve_without_method
+from ..base.errors import FmtlbenchError, RefusedError, UsageError, one_line
+from ..base.schema import plain
+from ..base.words import say_count
+from ..config.presets import default_options, name_preset, read_preset
+from ..config.request import RunRequest, name_line
+from ..config.resolve import resolve, resolve_options, resolve_without_method
+from ..config.run_config import RunConfig
+from ..config.setting import EQUAL, WEIGHTING, WEIGHTING_OPTIONS
 from ..runs.absence import REFUSED, Absence, refused_file
+from ..runs.code_identity import CodeIdentity, Sources
+from ..runs.configured_code import code_of
 from ..runs.store import RunStore
 from ..runs.summary import describe_weighting
-from ..schema import plain
-from ..setting import EQUAL, WEIGHTING, WEIGHTING_OPTIONS
-from ..words import say_count
 from .grid import BASELINE, Grid, Variant, label_of, without_weighting
 
 OTHER_CODE = "other code"  # only a run by other code is there, which does not count

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import UsageError
-from ..request import RunRequest
+from ..base.errors import UsageError
+from ..config.request import RunRequest
+from ..config.setting import WEIGHTING
 from ..scenarios import Scenario, load_scenario, probe_names
-from ..setting import WEIGHTING
 from .grid import Flags, Grid, Variant, read_grid
 from .plan import Plan, PlannedRun, join_plans, make_plan, weighs_by_itself
 from .ranges import split

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from ..errors import UsageError, short_repr, shorten
-from ..seeds import stream
-from ..yamlfile import parse_scalar
+from ..base.errors import UsageError, short_repr, shorten
+from ..base.seeds import stream
+from ..base.yamlfile import parse_scalar
 
 MOST_VALUES = 1000  # of one range; more is a typing mistake
 MOST_TRIALS = 1000  # of one method

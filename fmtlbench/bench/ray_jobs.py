@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import FmtlbenchError, one_line
-from ..ray_cluster import check_versions, cluster_versions, connected, read_token
+from ..base.errors import FmtlbenchError, one_line
+from ..engine.ray.cluster import check_versions, cluster_versions, connected, read_token
 from ..runs.session import KERNEL_CHOICES
 from .child import Child, Followed
 from .plan import PlannedRun

@@ -6,20 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ..config import RunConfig
-from ..errors import UsageError
-from ..schema import locate, number_type
-from ..words import say_count
-from .ranges import (
-    MOST_TRIALS,
-    Range,
-    draw_trials,
-    list_trials,
-    parse_ranges,
-    parse_search,
-    parse_sweep,
-    ranges_for,
-)
+from ..base.errors import UsageError
+from ..base.schema import locate, number_type
+from ..base.words import say_count
+from ..config.run_config import RunConfig
+from .ranges import MOST_TRIALS, Range, draw_trials, list_trials, parse_ranges, parse_search, parse_sweep, ranges_for
 
 if TYPE_CHECKING:
     from .grid import Flags, GridFile, Variant

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import FmtlbenchError, UsageError, unknown
-from ..files import write_json
-from ..presets import name_preset
-from ..request import RunRequest
+from ..base.errors import FmtlbenchError, UsageError, unknown
+from ..base.files import write_json
+from ..config.presets import name_preset
+from ..config.request import RunRequest
+from ..config.setting import EQUAL, WEIGHTING, WEIGHTING_OPTIONS, digest, is_below
 from ..runs.folder import with_format
 from ..runs.records import Summary, Tuning
-from ..setting import EQUAL, WEIGHTING, WEIGHTING_OPTIONS, digest, is_below
 from .grid import BASELINE, Grid, Variant, place_trials
 from .plan import Plan, PlannedRun, Refusal, join_plans, list_baselines, make_plan
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..presets import preset_options, read_preset
-from ..request import RunRequest
+from ..config.presets import preset_options, read_preset
+from ..config.request import RunRequest
 from .grid import Grid, Variant
 from .plan import Plan, PlannedRun, Refusal, join_plans, make_plan
 

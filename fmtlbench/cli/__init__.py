@@ -56,7 +56,7 @@ def build_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return the exit code: 0 for done, 1 for failed, 2 for wrong usage."""
-    from ..errors import FmtlbenchError, UsageError, one_line, shorten
+    from ..base.errors import FmtlbenchError, UsageError, one_line, shorten
     from .runs import add_list_if_missing
 
     _replace_unprintable()

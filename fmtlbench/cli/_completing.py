@@ -61,7 +61,7 @@ def _scenarios() -> Iterable[str]:
 
 
 def _presets() -> Iterable[str]:
-    from ..presets import preset_files
+    from ..config.presets import preset_files
 
     return preset_files()
 

@@ -21,7 +21,7 @@ def add(actions) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from ..errors import UsageError
+    from ..base.errors import UsageError
 
     info = dataset_info(args)
     if info.source == "synth":
@@ -30,7 +30,7 @@ def main(args: argparse.Namespace) -> int:
     import warnings
 
     from ..data.cache import build_cache
-    from ..datasets import open_split
+    from ..data.datasets import open_split
 
     datasets = [
         open_split(info, split, args.data_root, layout=args.layout)

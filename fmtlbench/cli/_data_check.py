@@ -7,12 +7,12 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ..words import say_count
+from ..base.words import say_count
 from .data import add_dataset_arguments, dataset_info, show_progress
 
 if TYPE_CHECKING:
     from ..data.check import LabelCount, SplitCheck
-    from ..datasets import DatasetInfo
+    from ..data.datasets import DatasetInfo
 
 RENDERED = (32, 256)  # embedded images per split, without and with --deep
 
@@ -55,7 +55,7 @@ def _open(info: DatasetInfo, split: str, args: argparse.Namespace):
         from ..data.check import Rendered
 
         return Rendered(info.name, split, RENDERED[args.deep], tuple(args.size or (64, 64)))
-    from ..datasets import open_split
+    from ..data.datasets import open_split
 
     return open_split(info, split, args.data_root, layout=args.layout, complete=False)
 
@@ -87,7 +87,7 @@ def _find_small_presets(info: DatasetInfo, check: SplitCheck) -> dict[str, tuple
     """Return the presets whose image size is too small for some image that was read, with that size."""
     if info.source == "synth" or check.largest is None:
         return {}
-    from ..presets import preset_files, read_preset
+    from ..config.presets import preset_files, read_preset
 
     data = {name: read_preset(name)[0]["data"] for name in preset_files()}
     data = {name: d for name, d in data.items() if d["source"] == "real" and d.get("resize", "none") == "none"}

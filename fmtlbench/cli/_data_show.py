@@ -21,9 +21,9 @@ def add(actions) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from ..errors import UsageError
-    from ..files import check_output, write_output
-    from ..memory import check_image_memory
+    from ..base.errors import UsageError
+    from ..base.files import check_output, write_output
+    from ..data.memory import check_image_memory
 
     info = dataset_info(args)
     if args.count < 1 or args.first < 0:
@@ -49,15 +49,15 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _render(info, args: argparse.Namespace) -> list[dict]:
-    from ..datasets.synth import generate
+    from ..data.datasets.synth import generate
 
     size = tuple(args.size or (64, 64))
     return [generate(info.name, args.split, args.first + i, size) for i in range(args.count)]
 
 
 def _read(info, args: argparse.Namespace) -> list[dict]:
-    from ..datasets import open_split
-    from ..errors import UsageError
+    from ..base.errors import UsageError
+    from ..data.datasets import open_split
 
     dataset = open_split(info, args.split, args.data_root, layout=args.layout)
     if args.first >= len(dataset):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..bench.plan import PlannedRun
-    from ..config import RunConfig
+    from ..config.run_config import RunConfig
 
 
 class Operations:
@@ -44,7 +44,7 @@ class Operations:
         return config.federation.rounds * self.of_round(config)
 
     def _describe(self, config: RunConfig) -> list[dict[str, Any]]:
-        from ..schema import plain
+        from ..base.schema import plain
         from ._show_network import describe_networks
 
         clients = [[spec.dataset, sorted(spec.tasks)] for spec in config.scenario.everybody()]
@@ -73,9 +73,9 @@ def time_training(config: RunConfig, device: str) -> float:
 
     import torch
 
-    from ..api import pick_device
-    from ..client_models import build_client_model
-    from ..models.complexity import flops
+    from ..engine.client_models import build_client_model
+    from ..engine.device import pick_device
+    from ..networks.complexity import flops
 
     party = config.scenario.parties()[0]
     # speed does not depend on the weights, which may have to be fetched
@@ -105,7 +105,7 @@ def time_training(config: RunConfig, device: str) -> float:
 
 def estimate(runs: Sequence[PlannedRun], device: str) -> str:
     """Say how long the training of runs takes here, one after the other, by counting and timing one step."""
-    from ..words import say_duration
+    from ..base.words import say_duration
 
     counter = Operations()
     total = sum(counter.of_run(run.config) * run.rounds_left / run.config.federation.rounds for run in runs)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..engine.stored_run import StoredRun
+    from ..inference.stored_run import StoredRun
     from ..listeners import Listener
 
 
@@ -22,10 +22,10 @@ def draw_runs(
     image: int,
 ) -> Figure:
     """Draw what runs predict on one image, by title, below the truth: a column per task of the clients."""
-    from ..engine.predict import check_comparable, panel_rows
+    from ..inference.panel import draw_by_run, merge_clients
+    from ..inference.predict import check_comparable, panel_rows
     from ..listeners.bars import Bars
     from ..listeners.json_lines import JsonLines
-    from ..predictions.panel import draw_by_run, merge_clients
 
     progress = Bars() if sys.stderr.isatty() else JsonLines()
     stored = list(runs.values())
@@ -47,7 +47,7 @@ def open_run(run: StoredRun, data_root: str | Path | None, device: str, progress
 
 def _tell_code(run: StoredRun, progress: Listener) -> None:
     """Note where the networks are built by other code than when the run was made."""
-    from ..configured_code import network_code_of
+    from ..runs.configured_code import network_code_of
     from ..runs.made_by import explain_network_change
 
     if change := explain_network_change(run.files, network_code_of(run.config)):
@@ -56,8 +56,8 @@ def _tell_code(run: StoredRun, progress: Listener) -> None:
 
 def _choose_device(asked: str, of_run: str, progress: Listener) -> Any:
     """Return the device to predict on: by default of the kind that the run's scores come from."""
-    from ..api import pick_device
-    from ..errors import FmtlbenchError
+    from ..base.errors import FmtlbenchError
+    from ..engine.device import pick_device
 
     try:
         return pick_device(of_run if asked == "auto" else asked)

@@ -10,18 +10,18 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import FmtlbenchError, unknown
+from ..base.errors import FmtlbenchError, unknown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ..bench.plan import Plan, PlannedRun, Refusal
     from ..bench.wanted import Wanted, WantedPlan
+    from ..config.request import RunRequest
     from ..reports.claims import Verdict
     from ..reports.collect import Collection, RunRecord
     from ..reports.recipes import Asked, Recipe
     from ..reports.reproduced import Made, Reproduced
-    from ..request import RunRequest
 
 
 SINGLE = ("rounds", "hyperweights", "grouping", "updates")  # figures in which a label means one setting
@@ -233,8 +233,8 @@ def make_table(planned: Planned) -> Reproduced:
 def _count_networks(planned: Planned) -> list[dict[str, float]]:
     """Return the values of a table of networks, row by row."""
     from ..bench.wanted import Wanted, carry_over
+    from ..config.resolve import resolve_without_method
     from ..reports.recipes import stand_ins
-    from ..resolving import resolve_without_method
     from ._show_network import describe_networks
 
     recipe = planned.recipe
@@ -321,9 +321,9 @@ def _rule(recipe: Recipe, made: Mapping[Asked, Made]) -> Any:
 
 
 def _draw_scenarios(recipe: Recipe, preset: str, args: argparse.Namespace) -> Figure:
+    from ..base.words import dataset_title
+    from ..config.resolve import resolve_without_method
     from ..reports.distribution import distributions
-    from ..resolving import resolve_without_method
-    from ..words import dataset_title
     from ._request import overrides_of
     from ._show_scenario import describe_clients
 
@@ -339,7 +339,7 @@ def _draw_panel(
     recipe: Recipe, made: Mapping[Asked, Made], options: Mapping[str, Any], args: argparse.Namespace
 ) -> Figure:
     """Draw predictions of the lowest seed's runs beside the truth."""
-    from ..engine.stored_run import StoredRun
+    from ..inference.stored_run import StoredRun
     from ._panel import draw_runs
 
     shown = {asked: made[asked].runs for asked in recipe.lines if made[asked].runs}

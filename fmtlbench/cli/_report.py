@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import UsageError
+from ..base.errors import UsageError
 
 if TYPE_CHECKING:
     from ..reports.collect import Collection
@@ -130,7 +130,7 @@ def every_run(args: argparse.Namespace, reading: Sequence[str] = ()) -> tuple[Co
 
 def emit(tables: Sequence[Table], args: argparse.Namespace) -> None:
     """Write `tables` in the format that was asked for, to the file or to the standard output."""
-    from ..files import check_output, is_stdout
+    from ..base.files import check_output, is_stdout
     from ..reports.formats import render
 
     if not is_stdout(args.output):
@@ -150,7 +150,7 @@ def emit(tables: Sequence[Table], args: argparse.Namespace) -> None:
 
 def write(text: str, output: Path | None) -> None:
     """Write `text` to the file that -o names, or to the standard output."""
-    from ..files import is_stdout, write_output_text
+    from ..base.files import is_stdout, write_output_text
 
     if is_stdout(output):
         print(text, end="")

@@ -6,9 +6,8 @@ import argparse
 import dataclasses
 from typing import Any
 
-from ..request import RunRequest
-from ..runs.kept import KEEP, LAST, choose_keep
-from ..runs.made_by import REUSES, SAME_CODE
+from ..config.request import KEEP, LAST, REUSES, SAME_CODE, RunRequest
+from ..runs.kept import choose_keep
 
 CIRCUMSTANCES = ("device", "data_root", "out", "reuse", "keep", "energy", "country", "region", "log")
 
@@ -71,8 +70,8 @@ def add_overrides(parser: argparse.ArgumentParser, meaning: str) -> None:
 
 def overrides_of(args: argparse.Namespace) -> dict[str, Any]:
     """Return the config values that the flags of `add_overrides` give, by dotted name."""
-    from ..resolving import parse_overrides
-    from ..run_file import dataset_files
+    from ..config.resolve import parse_overrides
+    from ..config.run_file import dataset_files
 
     return {**dataset_files(args.dataset_file), **parse_overrides(args.assignments)}
 
@@ -108,7 +107,7 @@ def add_choice(parser: argparse.ArgumentParser) -> None:
 
 def request_from(args: argparse.Namespace) -> RunRequest:
     """Make the request that the flags of `run` ask for; a flag that is None was not given."""
-    from ..run_file import ask_for_run
+    from ..config.run_file import ask_for_run
 
     names = [f.name for f in dataclasses.fields(RunRequest) if f.name not in ("overrides", "lines")]
     given = {name: value for name in names if (value := getattr(args, name, None)) is not None}

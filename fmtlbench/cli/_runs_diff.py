@@ -44,7 +44,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _row(name: str, first: Any, second: Any) -> dict[str, str]:
-    from ..errors import one_line, shorten
+    from ..base.errors import one_line, shorten
 
     words = {side: shorten(one_line(as_typed(value))) for side, value in (("first", first), ("second", second))}
     return {"value": name, **words}

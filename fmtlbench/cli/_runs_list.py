@@ -54,7 +54,7 @@ def add(actions) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from ..errors import unknown
+    from ..base.errors import unknown
     from ..runs.inventory import list_runs
 
     runs = list_runs(args.paths)
@@ -71,7 +71,7 @@ def main(args: argparse.Namespace) -> int:
     terminal = sys.stdout.isatty()
     print_records([_for_people(run) if terminal else _for_programs(run) for run in runs], columns=COLUMNS)
     if terminal:
-        from ..words import say_bytes, say_count
+        from ..base.words import say_bytes, say_count
 
         print(f"{say_count(len(runs), 'run')}, {say_bytes(sum(run.bytes for run in runs))}")
     return 0
@@ -82,7 +82,7 @@ def _as_json(run: RunLine) -> dict[str, Any]:
 
 
 def _for_people(run: RunLine) -> dict[str, Any]:
-    from ..words import say_bytes, say_duration
+    from ..base.words import say_bytes, say_duration
 
     record = {**_identity(run), "state": _progress(run), "age": say_duration(max(0.0, time.time() - run.changed))}
     record["time"] = "" if run.seconds is None else say_duration(run.seconds)

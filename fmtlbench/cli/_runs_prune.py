@@ -24,7 +24,7 @@ examples:
 
 
 def add(actions) -> None:
-    from ..runs.kept import KEEP
+    from ..config.request import KEEP
 
     meaning = "keep less of the networks of finished runs, to free disk space"
     parser = add_action_on_folders(actions, "prune", meaning, EPILOG)
@@ -37,10 +37,10 @@ def add(actions) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from ..errors import FmtlbenchError, one_line
+    from ..base.errors import FmtlbenchError, one_line
+    from ..base.words import say_bytes, say_count
     from ..runs.inventory import DAMAGED, UNFINISHED, list_runs
     from ..runs.kept import can_become, size_on_disk
-    from ..words import say_bytes, say_count
 
     freed, changed = 0, 0
     failed: list[str] = []
@@ -72,8 +72,9 @@ def main(args: argparse.Namespace) -> int:
 
 def _has_surplus(run: RunLine, keep: str) -> bool:
     """Say whether a run has more than is to be kept."""
+    from ..config.request import LAST
     from ..runs.folder import RunFolder
-    from ..runs.kept import LAST, available, is_being_changed
+    from ..runs.kept import available, is_being_changed
 
     files = RunFolder(run.folder)
     older = keep == LAST and len(available(files.checkpoints)) > 1
@@ -81,7 +82,8 @@ def _has_surplus(run: RunLine, keep: str) -> bool:
 
 
 def _change(run: RunLine, args: argparse.Namespace) -> None:
-    from ..runs.kept import LAST, NONE, drop_networks
+    from ..config.request import LAST, NONE
+    from ..runs.kept import drop_networks
 
     if args.keep in (LAST, NONE):
         drop_networks(run.folder, args.keep)
@@ -101,8 +103,9 @@ def _change(run: RunLine, args: argparse.Namespace) -> None:
 
 def _estimate(run: RunLine, keep: str) -> int:
     """Return about how many bytes would be freed: what is there, less what the networks would take."""
+    from ..config.request import EXACT, LAST, WEIGHTS
     from ..runs.folder import RunFolder, everybody
-    from ..runs.kept import EXACT, LAST, WEIGHTS, available, size_on_disk
+    from ..runs.kept import available, size_on_disk
 
     if not _has_surplus(run, keep):
         return 0

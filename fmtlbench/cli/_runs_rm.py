@@ -17,11 +17,11 @@ def add(actions) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from ..errors import UsageError
+    from ..base.errors import UsageError
+    from ..base.words import say_bytes, say_count
     from ..runs.find import find_run
     from ..runs.kept import size_on_disk
     from ..runs.remove import check_removable, remove_run
-    from ..words import say_bytes, say_count
 
     folders = list(dict.fromkeys(_check_link(find_run(name, whole_words=True)) for name in args.runs))
     for folder in folders:
@@ -49,7 +49,7 @@ def _agrees(question: str) -> bool:
 
 
 def _check_link(folder: Path) -> Path:
-    from ..errors import UsageError
+    from ..base.errors import UsageError
 
     if folder.is_symlink():
         raise UsageError(

@@ -12,7 +12,7 @@ from ._tables import as_typed, print_records
 from .runs import add_run
 
 if TYPE_CHECKING:
-    from ..config import RunConfig
+    from ..config.run_config import RunConfig
     from ..runs.folder import RunFolder
     from ..runs.inventory import RunLine
     from ..runs.records import Session, Summary
@@ -58,7 +58,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _read(read: Callable[[], Record | None], problems: list[str]) -> Record | None:
     """Read a record; None where it is not there, or damaged, which is added to the problems."""
-    from ..runs.folder import DamagedRun
+    from ..base.stored import DamagedRun
 
     try:
         return read()
@@ -69,7 +69,7 @@ def _read(read: Callable[[], Record | None], problems: list[str]) -> Record | No
 
 
 def _print_head(line: RunLine) -> None:
-    from ..words import say_bytes
+    from ..base.words import say_bytes
 
     progress = f"round {line.done} of {line.rounds}" if line.state == "unfinished" else line.state
     known = (line.algorithm, line.scenario, line.preset, line.seed)
@@ -88,7 +88,7 @@ def _departures(run: RunFolder, summary: Summary | None) -> tuple[dict[str, tupl
     Where the preset or the scenario is a file, they are those that the run recorded, since no file of a user's is
     executed to find out; the preset's own are UNRECORDED then. The second value says why they are not known, if so.
     """
-    from ..errors import FmtlbenchError
+    from ..base.errors import FmtlbenchError
 
     try:
         config = run.run_config()
@@ -110,8 +110,8 @@ def _departures(run: RunFolder, summary: Summary | None) -> tuple[dict[str, tupl
 
 def _weighting_values(config: RunConfig, summary: Summary | None) -> dict[str, tuple[Any, Any]]:
     """Return a run's weighting of losses and its options: by name, (what is usual, the run's)."""
-    from ..presets import default_options, preset_files, read_preset
-    from ..setting import EQUAL, WEIGHTING, WEIGHTING_OPTIONS
+    from ..config.presets import default_options, preset_files, read_preset
+    from ..config.setting import EQUAL, WEIGHTING, WEIGHTING_OPTIONS
     from ..weightings import WEIGHTINGS
 
     name, options = config.train.weighting, config.train.weighting_options
@@ -132,8 +132,8 @@ def _compare_with_preset(config: RunConfig) -> dict[str, tuple[Any, Any]]:
     Raises:
         FmtlbenchError: One of them is not installed.
     """
-    from ..errors import FmtlbenchError
-    from ..resolving import resolve_without_method
+    from ..base.errors import FmtlbenchError
+    from ..config.resolve import resolve_without_method
     from ..scenarios import scenario_files
 
     if config.scenario.name not in scenario_files():
@@ -146,7 +146,7 @@ def _compare_with_preset(config: RunConfig) -> dict[str, tuple[Any, Any]]:
 def _default_options(config: RunConfig, summary: Summary | None) -> dict[str, Any] | None:
     """Return the options of the run's method under its preset; None where nobody knows them without its file."""
     from ..algorithms import ALGORITHMS
-    from ..presets import default_options
+    from ..config.presets import default_options
 
     if summary is not None and (told := summary.get("default_options")) is not None:
         return told
@@ -156,7 +156,7 @@ def _default_options(config: RunConfig, summary: Summary | None) -> dict[str, An
 
 
 def _print_departures(departures: dict[str, tuple[Any, Any]], reason: str | None, preset: str | None) -> None:
-    from ..errors import one_line, shorten
+    from ..base.errors import one_line, shorten
 
     if departures:
         rows = [

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ._request import add_overrides, overrides_of
 
 if TYPE_CHECKING:
-    from ..config import RunConfig
+    from ..config.run_config import RunConfig
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +26,7 @@ softmax value; nothing for the products inside attention; a decoder for all task
 
 
 def show_network(args: argparse.Namespace) -> int:
-    from ..resolving import resolve_without_method
+    from ..config.resolve import resolve_without_method
 
     records = describe_networks(resolve_without_method(args.scenario, args.name, overrides=overrides_of(args)))
     if args.json:
@@ -42,11 +42,11 @@ def show_network(args: argparse.Namespace) -> int:
 
 def describe_networks(config: RunConfig) -> list[dict[str, Any]]:
     """Describe the network of every kind of client: clients with the same dataset and tasks are one kind."""
-    from ..client_models import build_shapes
+    from ..engine.client_models import build_shapes
     from ..exchange import Party
-    from ..models.complexity import flops, parameters, step_flops, table1_operations
-    from ..models.weights import describe_weights
-    from ..networks import network_of
+    from ..networks.complexity import flops, parameters, step_flops, table1_operations
+    from ..networks.network import network_of
+    from ..networks.weights import describe_weights
 
     weights = describe_weights(config.model)
     records, seen = [], set()

@@ -11,10 +11,10 @@ from ._request import add_choice, request_from
 
 def show_preset(args: argparse.Namespace) -> int:
     """Print a preset's values, those that it inherits too, and the line that each stands on."""
-    from ..presets import list_ancestry, name_preset, read_preset
-    from ..resolving import check_preset
-    from ..schema import locate
-    from ..setting import flatten
+    from ..base.schema import locate
+    from ..config.presets import list_ancestry, name_preset, read_preset
+    from ..config.resolve import check_preset
+    from ..config.setting import flatten
 
     for doubt in check_preset(args.name):
         print(doubt, file=sys.stderr)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ._request import add_overrides, overrides_of
 
 if TYPE_CHECKING:
-    from ..config import RunConfig
+    from ..config.run_config import RunConfig
     from ..scenarios import ClientSpec, Partition, Probe
 
 
@@ -21,10 +21,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def show_scenario(args: argparse.Namespace) -> int:
-    from ..errors import UsageError
-    from ..resolving import resolve_without_method
+    from ..base.errors import UsageError
+    from ..base.schema import plain
+    from ..config.resolve import resolve_without_method
     from ..scenarios import Parameters, read_scenario
-    from ..schema import plain
 
     config = resolve_without_method(args.name, args.preset, args.seed or 0, overrides=overrides_of(args))
     scenario = config.scenario
@@ -109,7 +109,7 @@ def describe_clients(config: RunConfig, seed: int | None) -> list[dict[str, Any]
 def _count_images(
     config: RunConfig, domain: str, pool: str | None, members: list[ClientSpec], seed: int | None
 ) -> list[int] | list[None]:
-    from ..partitions import PARTITIONS
+    from ..data.partitions import PARTITIONS
 
     rule, images = PARTITIONS[config.scenario.partition.kind](), config.data.train_images(domain)
     known = None if images is None else rule.sizes(images, len(members), config.scenario.least_images)
@@ -171,8 +171,8 @@ def _draw(name: str, clients: list[dict[str, Any]], source: str, output: str) ->
     from ..reports.plots.style import save, targets
 
     targets(output)  # a wrong ending is told before anything is drawn
+    from ..base.words import dataset_title
     from ..reports.distribution import distribution
-    from ..words import dataset_title
 
     titles = {client["dataset"]: dataset_title(client["dataset"], source) for client in clients}
     return save(distribution(name, clients, titles), output)

@@ -66,7 +66,7 @@ def read_rules(args: argparse.Namespace, grid: Grid) -> Rules:
 
 def check_flags(args: argparse.Namespace) -> None:
     """Refuse flags of --tune without it."""
-    from ..errors import UsageError
+    from ..base.errors import UsageError
 
     for flag in ("tune_on", "validation", "tune_seeds"):
         if not args.tune and (value := getattr(args, flag)) is not None:
@@ -96,7 +96,7 @@ def tune(args: argparse.Namespace, grid: Grid, device: Device, budget: float | N
 
 def judge_trial(trial: Summary, default: Summary) -> float:
     """Return Δm in percent of a trial against the default, over the columns of its table."""
-    from ..errors import FmtlbenchError
+    from ..base.errors import FmtlbenchError
     from ..metrics import MetricError
     from ..reports.delta import Delta, primary_scores
 
@@ -112,9 +112,9 @@ def judge_trial(trial: Summary, default: Summary) -> float:
 
 def print_tuning_plan(args: argparse.Namespace, grid: Grid, device: Device) -> None:
     """Print the trials and the runs that follow, with the time they will take."""
+    from ..base.words import say_count
     from ..bench.plan import make_plan
     from ..bench.tuning import plan_tuning
-    from ..words import say_count
 
     template, rules = request_template(args), read_rules(args, grid)
     tuning = plan_tuning(grid, rules, template, device.kind, not args.no_local)

@@ -41,8 +41,8 @@ def add_effort(parser: argparse.ArgumentParser) -> None:
 
 def check_effort(args: argparse.Namespace) -> float | None:
     """Check how much is done at a time and where; return the budget in seconds, None without one."""
-    from ..errors import UsageError
-    from ..words import parse_duration
+    from ..base.errors import UsageError
+    from ..base.words import parse_duration
 
     for flag, value, least in (("--jobs", args.jobs, 1), ("--retries", args.retries, 0)):
         if value < least:
@@ -53,7 +53,7 @@ def check_effort(args: argparse.Namespace) -> float | None:
 
 def _check_places(args: argparse.Namespace) -> None:
     from ..api import check_ray_device
-    from ..errors import UsageError
+    from ..base.errors import UsageError
 
     for flag, value in (
         ("--ray-address", args.ray_address),
@@ -72,8 +72,8 @@ def _check_places(args: argparse.Namespace) -> None:
 
 def device_of(args: argparse.Namespace) -> Device:
     """Find the device of the runs; if they will be on other machines, this one need not have it."""
+    from ..base.errors import UsageError
     from ..bench.device import find_device
-    from ..errors import UsageError
 
     listed = args.dry_run and args.format == "sh"
     device = find_device(args.device, here=args.executor == "processes" and not listed)
@@ -84,7 +84,7 @@ def device_of(args: argparse.Namespace) -> Device:
 
 def check_data_root(plan: Plan, args: argparse.Namespace) -> None:
     """Refuse a --data-root that no run would use."""
-    from ..errors import UsageError
+    from ..base.errors import UsageError
 
     if args.data_root is not None and not any(run.config.reads_files for run in plan.runs):
         raise UsageError(f"--data-root {args.data_root}: every run uses the embedded data; --set data.source=real?")
@@ -92,7 +92,7 @@ def check_data_root(plan: Plan, args: argparse.Namespace) -> None:
 
 def check_archives(plan: Plan, args: argparse.Namespace) -> None:
     """Refuse runs on real data that are not there, before the first of many fails; other machines have their own."""
-    from ..datasets import find_archive
+    from ..data.datasets import find_archive
 
     if args.executor == "ray":
         return
@@ -181,7 +181,7 @@ def plan_record(plan: Plan, jobs: int) -> dict[str, Any]:
 
 def shell_list(plan: Plan) -> str:
     """Write one command per missing run, each on a line of its own, for a shell or a scheduler."""
-    from ..errors import UsageError, one_line
+    from ..base.errors import UsageError, one_line
 
     missing = plan.missing()
     head = [

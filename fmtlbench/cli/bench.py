@@ -83,11 +83,11 @@ def add(verbs) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
+    from ..base.errors import UsageError
+    from ..base.files import check_folder
     from ..bench.grid import Flags, read_grid
     from ..bench.plan import make_plan
     from ..cost.energy import choose_energy
-    from ..errors import UsageError
-    from ..files import check_folder
 
     if args.format == "sh" and not args.dry_run:
         raise UsageError("--format sh: lists what is missing; give --dry-run too, or --format table or json")
@@ -126,7 +126,7 @@ def _tune(args: argparse.Namespace, grid: Grid, device: Device, budget: float | 
 
 def _print_outcome(outcome: Outcome, style: str, more: dict[str, Any] | None = None) -> None:
     """Print what became of the runs; `more` is added to JSON."""
-    from ..words import say_duration
+    from ..base.words import say_duration
 
     plan, records = outcome.plan, outcome.records
     counts = {word: outcome.count(word) for word in ("ran", "reused", "elsewhere", "failed", "left")}

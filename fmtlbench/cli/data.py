@@ -32,8 +32,8 @@ def add_dataset_arguments(parser) -> None:
 
 def find_dataset(name: str):
     """Return the dataset of a name, or that a .py or .yml file brings."""
-    from ..datasets import DATASETS, dataset_of_file
-    from ..errors import unknown
+    from ..base.errors import unknown
+    from ..data.datasets import DATASETS, dataset_of_file
 
     if name.endswith((".py", ".yml", ".yaml")):
         return dataset_of_file(name)
@@ -44,7 +44,7 @@ def find_dataset(name: str):
 
 def dataset_info(args):
     """Return the dataset that the arguments name; refuse options that do not fit it."""
-    from ..errors import UsageError
+    from ..base.errors import UsageError
 
     info = find_dataset(args.dataset)
     if info.source == "real" and args.size:

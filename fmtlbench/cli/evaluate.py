@@ -10,13 +10,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import FmtlbenchError, UsageError, one_line, shorten
-from ..words import say_count
+from ..base.errors import FmtlbenchError, UsageError, one_line, shorten
+from ..base.words import say_count
 
 if TYPE_CHECKING:
-    from ..datasets import ArchiveDataset, DatasetInfo
+    from ..data.datasets import ArchiveDataset, DatasetInfo
+    from ..inference.scoring import Findings, Pairs
     from ..metrics import Metric, MetricResult
-    from ..predictions.scoring import Findings, Pairs
     from ..tasks import TaskSpec
 
 SHOWN = 12  # files that are named when many are wrong
@@ -85,8 +85,8 @@ def add(verbs) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from ..files import check_folder
-    from ..predictions.scoring import pair_files
+    from ..base.files import check_folder
+    from ..inference.scoring import pair_files
     from ..tasks import TASKS
 
     if args.output:
@@ -118,8 +118,8 @@ def main(args: argparse.Namespace) -> int:
 
 def _find_dataset(args: argparse.Namespace) -> DatasetInfo | None:
     """Return the dataset in whose form the labels are; None for plain files."""
-    from ..datasets import DATASETS, dataset_of_file
-    from ..errors import unknown
+    from ..base.errors import unknown
+    from ..data.datasets import DATASETS, dataset_of_file
 
     if args.dataset == PLAIN:
         return None
@@ -141,7 +141,7 @@ def refuse_files(problems: list[str]) -> None:
 
 
 def _make_meter(args: argparse.Namespace, task: TaskSpec, info: DatasetInfo | None, classes: int | None) -> Metric:
-    from ..datasets import DatasetInfo
+    from ..data.datasets import DatasetInfo
     from ..metrics import METRICS, MetricError
 
     metric, given = METRICS[task.metric], _read_options(args, task.metric)
@@ -164,7 +164,7 @@ def _make_meter(args: argparse.Namespace, task: TaskSpec, info: DatasetInfo | No
 
 
 def _archive_readers(info: DatasetInfo) -> list[type[ArchiveDataset]]:
-    from ..datasets import ArchiveDataset
+    from ..data.datasets import ArchiveDataset
 
     return [reader for reader in info.readers if issubclass(reader, ArchiveDataset)]
 
@@ -175,9 +175,9 @@ def _option_names(metric: type[Metric]) -> set[str]:
 
 def _read_options(args: argparse.Namespace, name: str) -> dict:
     """Return the options that the flags give the metric, with their types; refuse an option given by two flags."""
-    from ..meters import typed_options
+    from ..config.resolve import parse_overrides
+    from ..data.meters import typed_options
     from ..metrics import METRICS
-    from ..resolving import parse_overrides
 
     values = parse_overrides(args.options, "--option", "absent=zero")
     short = {
@@ -202,7 +202,7 @@ def _score(meter: Metric, pairs: Pairs, args: argparse.Namespace) -> Findings:
     from rich.console import Console
     from rich.progress import track
 
-    from ..predictions.scoring import score_pairs
+    from ..inference.scoring import score_pairs
 
     console = Console(stderr=True)
     ids = track(pairs.ids, f"{args.task} {args.dataset}", console=console, disable=not console.is_terminal)
@@ -255,7 +255,7 @@ def _print(record: dict) -> None:
 
 
 def _write(folder: Path, record: dict, meter: Metric) -> None:
-    from ..files import write_output, write_output_text
+    from ..base.files import write_output, write_output_text
 
     start = str(folder / record["task"])
     write_output_text(f"{start}.json", json.dumps(record, indent=2, allow_nan=False) + "\n", make_folder=True)

@@ -34,12 +34,12 @@ def add(verbs) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from ..files import check_output, is_stdout
+    from ..base.files import check_output, is_stdout
     from ..reports.export import as_csv, as_json, write_parquet
 
     check_style(args)
     if args.format == "parquet":
-        from ..errors import UsageError
+        from ..base.errors import UsageError
 
         if args.output is None:
             raise UsageError("--format parquet is binary: give a file with -o FILE")

@@ -38,7 +38,7 @@ def add(verbs) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from ..files import check_folder
+    from ..base.files import check_folder
     from ..runs.find import find_run
 
     folder = find_run(args.run)
@@ -46,8 +46,8 @@ def main(args: argparse.Namespace) -> int:
 
     import torch
 
-    from ..engine.export_weights import check_export_folder, export_weights
-    from ..engine.stored_run import StoredRun
+    from ..inference.export_weights import check_export_folder, export_weights
+    from ..inference.stored_run import StoredRun
     from ..listeners.bars import Bars
     from ..listeners.json_lines import JsonLines
 

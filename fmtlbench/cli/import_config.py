@@ -24,7 +24,7 @@ def add(verbs) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from ..files import is_stdout
+    from ..base.files import is_stdout
     from ..importing import import_config
 
     target = None if is_stdout(args.output) else _target(args)
@@ -32,7 +32,7 @@ def main(args: argparse.Namespace) -> int:
     if target is None:
         print(imported.text(Path(args.file).with_suffix(".yml").name), end="")
         return 0
-    from ..files import write_output_text
+    from ..base.files import write_output_text
 
     write_output_text(target, imported.text(target))
     print(f"scenario\t{target}")
@@ -46,8 +46,8 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _target(args: argparse.Namespace) -> Path:
-    from ..errors import UsageError
-    from ..files import check_output, is_stream
+    from ..base.errors import UsageError
+    from ..base.files import check_output, is_stream
 
     target = Path(args.output)
     if is_stream(target):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from ..errors import UsageError
+from ..base.errors import UsageError
 from ._report import (
     STYLES,
     add_delta,

@@ -6,8 +6,8 @@ import argparse
 import json
 from fnmatch import fnmatchcase
 
-from ..errors import UnknownNameError, nearest
-from ..schema import plain
+from ..base.errors import UnknownNameError, nearest
+from ..base.schema import plain
 
 
 def _algorithms() -> list[dict]:
@@ -19,7 +19,7 @@ def _algorithms() -> list[dict]:
 
 
 def _architectures() -> list[dict]:
-    from ..architectures import ARCHITECTURES
+    from ..networks.architectures import ARCHITECTURES
 
     return [
         {
@@ -34,7 +34,7 @@ def _architectures() -> list[dict]:
 
 
 def _weightings() -> list[dict]:
-    from ..presets import default_options
+    from ..config.presets import default_options
     from ..weightings import WEIGHTINGS
 
     return [
@@ -58,7 +58,7 @@ def describe_needs(weighting: type) -> str:
 
 
 def _backbones() -> list[dict]:
-    from ..models.catalog import BACKBONES, TIMM
+    from ..networks.catalog import BACKBONES, TIMM
 
     return [
         {
@@ -71,7 +71,7 @@ def _backbones() -> list[dict]:
 
 
 def _all_backbones() -> list[dict]:
-    from ..models.catalog import TIMM, timm_names
+    from ..networks.catalog import TIMM, timm_names
 
     *listed, any_other = _backbones()
     return listed + [{**any_other, "name": TIMM + name} for name in timm_names()]
@@ -87,7 +87,7 @@ def _scenarios() -> list[dict]:
 
 
 def _presets() -> list[dict]:
-    from ..presets import list_ancestry, preset_files, preset_options, read_preset
+    from ..config.presets import list_ancestry, preset_files, preset_options, read_preset
 
     def options(name: str) -> str:
         given = [*preset_options(name).items(), *preset_options(name, "architectures").items()]
@@ -121,7 +121,7 @@ def _metrics() -> list[dict]:
 
 
 def _datasets() -> list[dict]:
-    from ..datasets import DATASETS
+    from ..data.datasets import DATASETS
 
     return [
         {"name": d.name, "domain": d.domain, "tasks": ", ".join(d.all_tasks()), "description": d.description}
@@ -146,7 +146,7 @@ def _tasks() -> list[dict]:
 
 
 def _partitions() -> list[dict]:
-    from ..partitions import PARTITIONS
+    from ..data.partitions import PARTITIONS
 
     return [{"name": name, "description": rule.description} for name, rule in PARTITIONS.items()]
 

@@ -75,7 +75,7 @@ def add(verbs) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from ..errors import UsageError, unknown
+    from ..base.errors import UsageError, unknown
     from ..reports.plots import KINDS, WITH_DELTA, Options, files_read, make_figure, save_figure
     from ..reports.plots.style import targets
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..engine.stored_run import StoredRun
+    from ..inference.stored_run import StoredRun
 
 EPILOG = """\
 Files: <client>/<task>/<image id>.png in RUN/predictions (RUN/predictions-<split> for other splits) or in -o DIR; of
@@ -59,12 +59,12 @@ def add(verbs) -> None:
 def main(args: argparse.Namespace) -> int:
     _check(args)
 
-    from ..engine.predict import check_comparable, panel_rows, save_predictions
-    from ..engine.stored_run import StoredRun
+    from ..inference.panel import draw_panel, merge_clients
+    from ..inference.predict import check_comparable, panel_rows, save_predictions
+    from ..inference.stored_run import StoredRun
+    from ..inference.write import check_replaceable
     from ..listeners.bars import Bars
     from ..listeners.json_lines import JsonLines
-    from ..predictions.panel import draw_panel, merge_clients
-    from ..predictions.write import check_replaceable
     from ..reports.plots.style import save
     from ._panel import open_run
 
@@ -105,9 +105,9 @@ def _split_ints(text: str) -> list[int]:
 
 
 def _check(args: argparse.Namespace) -> None:
-    from ..api import check_device
-    from ..errors import UsageError
-    from ..files import check_folder, check_output
+    from ..base.errors import UsageError
+    from ..base.files import check_folder, check_output
+    from ..engine.device import check_device
 
     check_device(args.device)
     if args.limit is not None and (args.limit < 1 or args.images is not None):
@@ -136,7 +136,7 @@ def _choose_folders(runs: list[StoredRun], args: argparse.Namespace) -> list[Pat
 
 def _title_runs(runs: list[StoredRun]) -> list[str]:
     """Title each run by its method as in tables; where titles are equal, add the seed or the run's hash."""
-    from ..presets import default_options
+    from ..config.presets import default_options
     from ..reports.labels import Labels
     from ..runs.summary import describe_weighting
 

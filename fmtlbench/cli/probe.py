@@ -7,7 +7,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from ..errors import FmtlbenchError, UsageError, unknown
+from ..base.errors import FmtlbenchError, UsageError, unknown
 from ._report import add_format, check_style, emit, write
 from ._request import add_circumstances, add_overrides, overrides_of, request_template
 from ._working import add_effort, carry_out, check_data_root, check_effort, device_of, print_failures, print_plan
@@ -60,9 +60,9 @@ def add(verbs) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
+    from ..base.files import check_folder, check_output
     from ..bench.probes import choose_probes, plan_probes
     from ..cost.energy import choose_energy
-    from ..files import check_folder, check_output
     from ..reports.probes import Question, as_json, probe_tables
     from ._installed import method_titles
 
@@ -121,9 +121,9 @@ def _collect_answers(parts: list[ProbePlan]) -> list[Answers]:
 def _list_candidates(variants: list[Variant]) -> list[Candidate]:
     """Return the methods that were asked for, with the roles that they name."""
     from ..algorithms import ALGORITHMS
+    from ..config.setting import WEIGHTING
     from ..reports.probes import Candidate
     from ..scenarios import ROLES
-    from ..setting import WEIGHTING
     from ..weightings import WEIGHTINGS
 
     candidates = []

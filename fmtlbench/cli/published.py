@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ..errors import UsageError
+from ..base.errors import UsageError
 from ._report import add_format, emit
 
 EPILOG = """\

@@ -92,8 +92,8 @@ def add(verbs) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
+    from ..base.files import check_folder
     from ..cost.energy import choose_energy
-    from ..files import check_folder
     from ._recipes import choose_recipes, plan_recipes
 
     _check_flags(args)
@@ -129,7 +129,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _check_flags(args: argparse.Namespace) -> None:
     """Refuse flags that do not go together."""
-    from ..errors import UsageError
+    from ..base.errors import UsageError
 
     shown = [f"--{name}" for name in ("status", "claims", "dry_run") if getattr(args, name)]
     if len(shown) > 1:
@@ -166,7 +166,7 @@ def _say_estimate(plan: Plan, jobs: int, device: str) -> None:
 
 def _read_way(args: argparse.Namespace, device: str) -> Way:
     from ..bench.grid import parse_seeds
-    from ..presets import find_preset
+    from ..config.presets import find_preset
     from ._recipes import Way
 
     if args.preset is not None:
@@ -181,7 +181,7 @@ def _write(planned: Planned, args: argparse.Namespace) -> bool:
 
     target = args.output / planned.name
     if planned.recipe.is_figure:
-        from ..errors import FmtlbenchError
+        from ..base.errors import FmtlbenchError
         from ..reports.plots import save_figure
 
         notes: list[str] = []
@@ -205,7 +205,7 @@ def _write(planned: Planned, args: argparse.Namespace) -> bool:
 
 
 def _write_text(path: Path, text: str) -> None:
-    from ..files import write_output_text
+    from ..base.files import write_output_text
 
     path.parent.mkdir(parents=True, exist_ok=True)
     write_output_text(path, text)
@@ -235,7 +235,7 @@ def _print_status(planned: list[Planned], args: argparse.Namespace) -> int:
 
 def _print_claims(planned: list[Planned], args: argparse.Namespace) -> int:
     """Print the verdicts on the claims about the chosen recipes: in print, and on our runs."""
-    from ..errors import UsageError
+    from ..base.errors import UsageError
     from ..reports.claims import compare_verdicts
     from ..reports.formats import render
     from ._recipes import judge_runs

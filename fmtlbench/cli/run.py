@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 import sys
 
-from ..request import EXECUTORS, RunRequest
+from ..config.request import EXECUTORS, RunRequest
 from ._request import add_choice, add_circumstances, add_ray_address, request_from
 
 EXAMPLES = """examples:

@@ -7,15 +7,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import UsageError
+from ..base.errors import UsageError
 from ._request import add_overrides, overrides_of
 from .evaluate import refuse_files, tell_findings
 from .predict import split_names
 
 if TYPE_CHECKING:
-    from ..config import RunConfig
-    from ..engine.external import Origin, Outcome
-    from ..predictions.scoring import Findings
+    from ..config.run_config import RunConfig
+    from ..inference.external import Origin, Outcome
+    from ..inference.scoring import Findings
 
 EPILOG = """\
 The files are named and coded as `fmtlbench predict` writes them and `fmtlbench evaluate` reads them. In a scenario:
@@ -65,12 +65,12 @@ def add(verbs) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from ..files import check_folder
+    from ..base.files import check_folder
 
     check_folder(args.output)
     _check(args)
 
-    from ..engine.external import Origin
+    from ..inference.external import Origin
 
     origin = Origin(args.predictions, args.name, args.by)
 
@@ -100,7 +100,7 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _in_setting(origin: Origin, args: argparse.Namespace, judge) -> Outcome:
-    from ..engine.external import score_in_setting
+    from ..inference.external import score_in_setting
     from ..listeners.bars import Bars
     from ..listeners.json_lines import JsonLines
 
@@ -125,7 +125,7 @@ def _find_config(args: argparse.Namespace) -> RunConfig:
     """Return the config of the setting: a run's, or what the flags say."""
     import dataclasses
 
-    from ..request import RunRequest
+    from ..config.request import RunRequest
     from ..runs.find import find_run
     from ..runs.folder import RunFolder
 
@@ -141,8 +141,8 @@ def _find_config(args: argparse.Namespace) -> RunConfig:
 
 
 def _on_dataset(origin: Origin, args: argparse.Namespace, judge) -> Outcome:
-    from ..datasets import open_split
-    from ..engine.external import score_on_dataset
+    from ..data.datasets import open_split
+    from ..inference.external import score_on_dataset
     from .data import find_dataset
 
     info = find_dataset(args.dataset)

@@ -84,7 +84,7 @@ def describe_options(method: typing.Any) -> list[dict[str, typing.Any]]:
 
 
 def _preset_options() -> dict[str, dict[str, dict[str, typing.Any]]]:
-    from ..presets import preset_files, preset_options
+    from ..config.presets import preset_files, preset_options
 
     return {name: preset_options(name) for name in preset_files()}
 

@@ -49,7 +49,7 @@ def add(verbs) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from ..files import check_folder
+    from ..base.files import check_folder
     from ..reports.code_notes import code_notes
     from ..reports.delta import find_reference
     from ..reports.stats.analysis import analyse, find_pair

@@ -34,9 +34,9 @@ def add(verbs) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from ..files import check_output
+    from ..base.files import check_output
+    from ..base.words import say_bytes, say_count
     from ..submissions.archive import pack
-    from ..words import say_bytes, say_count
 
     check_output(args.output)
     runs = pack(args.runs, args.output, args.by)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import UsageError
+from ..base.errors import UsageError
 from ._report import add_delta, add_format, add_rows, add_runs, add_setting, asked_delta, emit, every_run, merged
 
 if TYPE_CHECKING:

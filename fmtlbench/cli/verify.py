@@ -36,10 +36,10 @@ def add(verbs) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from ..files import check_folder
+    from ..base.files import check_folder
+    from ..base.words import say_count
     from ..submissions.archive import verify
     from ..submissions.rescoring import SubmissionError
-    from ..words import say_count
     from ._tables import print_records
 
     if args.output is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..words import inflect, say_bytes, say_count, say_measured_time, say_quantity
+from ..base.words import inflect, say_bytes, say_count, say_measured_time, say_quantity
 
 Rows = Sequence[Mapping[str, Any]]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..models.complexity import flops, parameters, step_flops
+from ..networks.complexity import flops, parameters, step_flops
 
 _counted: dict[tuple, dict[str, Any]] = {}  # counting takes longer than a tiny run's round
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import UsageError
+from ..base.errors import UsageError
 from .place import Place, resolve_place
 
 VARIABLE = "FMTLBENCH_ENERGY"

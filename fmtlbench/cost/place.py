@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import UsageError, nearest
-from ..userconfig import config_path, read_user_config
+from ..base.errors import UsageError, nearest
+from ..base.settings_file import config_path, read_user_config
 
 VARIABLES = ("FMTLBENCH_COUNTRY", "FMTLBENCH_REGION")
 NORDIC = {"SWE": "SE", "NOR": "NO", "FIN": "FI"}  # bidding zones begin with these letters

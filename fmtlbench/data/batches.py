@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..amounts import USUAL, Amounts
 from ..tasks import TASKS
+from .amounts import USUAL, Amounts
 from .relabel import relabel
 from .tensors import to_tensors
 from .views import View

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from ..cache_folder import BrokenCacheError, cache_root
-from ..errors import FmtlbenchError
-from ..files import remove_stale
+from ..base.cache_folder import BrokenCacheError, cache_root
+from ..base.errors import FmtlbenchError
+from ..base.files import remove_stale
 from .cache_part import Part, Sample, write_part
 
 FORMAT = 2  # raise it whenever the file format changes
@@ -37,7 +37,7 @@ def build_cache(dataset: Any, cache_dir: Path | None = None, progress: Progress 
     """Decode what the cache lacks, check what it has, and decode damaged or outdated parts again.
 
     Args:
-        dataset: a reader of real data, see fmtlbench.datasets; its tasks and images are cached.
+        dataset: a reader of real data, see fmtlbench.data.datasets; its tasks and images are cached.
         cache_dir: by default $FMTLBENCH_CACHE or the user's cache folder.
         progress: called with (done, total) arrays.
     """

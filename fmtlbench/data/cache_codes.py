@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..jit import entry
+from ..base.jit import entry
 
 
 def encoded(array: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:

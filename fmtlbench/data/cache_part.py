@@ -18,8 +18,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ..cache_folder import BrokenCacheError
-from ..files import replace_file
+from ..base.cache_folder import BrokenCacheError
+from ..base.files import replace_file
 
 ALIGN = 64
 TAIL = struct.Struct("<QL8s")  # length of the index, its CRC-32, magic

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ..datasets import DATASETS, DatasetInfo, OfficialList, read_sample
-from ..errors import FmtlbenchError
-from ..seeds import stream
+from ..base.errors import FmtlbenchError
+from ..base.seeds import stream
 from ..tasks import TASKS
+from .datasets import DATASETS, DatasetInfo, OfficialList, read_sample
 
 SAMPLED = 32  # images that are decoded without `deep`
 Progress = Callable[[int, int], None]
@@ -87,7 +87,7 @@ class Rendered:
     missing: tuple[Path, ...] = ()
 
     def __init__(self, name: str, split: str, count: int, size: tuple[int, int]) -> None:
-        from ..datasets.synth import generate
+        from .datasets.synth import generate
 
         self.info, self.split = DATASETS[name], split
         self.ids = [f"{name} {split} {i}" for i in range(count)]

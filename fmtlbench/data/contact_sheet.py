@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..kinds import draw_image
-from ..tasks import TASKS
+from ..tasks import TASKS, draw_image
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

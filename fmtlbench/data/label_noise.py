@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import UsageError
+from ..base.errors import UsageError
 
 
 def draw_label_sources(indices: np.ndarray, share: float, rng: np.random.Generator) -> dict[int, int]:

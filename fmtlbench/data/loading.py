@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from ..amounts import USUAL, Amounts
-from ..datasets import read_sample
-from ..errors import FmtlbenchError, UsageError
-from ..seeds import stream
+from ..base.errors import FmtlbenchError, UsageError
+from ..base.seeds import stream
 from ..tasks import TASKS
+from .amounts import USUAL, Amounts
+from .datasets import read_sample
 from .tensors import empty_batch, fill
 from .transforms import prepare, stretch_labels, test_transform, train_transform
 

@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
-from .. import datasets
-from ..config import DataConfig, RunConfig
-from ..configured_tasks import task_specs
-from ..datasets import Reader, read_sample
+from ..config.run_config import DataConfig, RunConfig
 from ..listeners import Listener
 from ..metrics import METRICS
-from ..partitions import PARTITIONS
-from ..plugins import load_plugins
 from ..tasks import semantic_task
+from . import datasets
 from .cache import open_cached
+from .configured_tasks import task_specs
+from .datasets import Reader, read_sample
+from .partitions import PARTITIONS
+from .plugins import load_plugins
 
 
 def open_datasets(config: RunConfig, data_root: Path | None, progress: Listener) -> dict[tuple[str, str], Reader]:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..config import RunConfig
-from ..datasets import Reader
-from ..errors import UsageError
+from ..base.errors import UsageError
 from ..exchange import Party
-from ..networks import network_of
-from ..partitions import deal
-from ..scenarios import ClientSpec
-from ..seeds import stream
+from ..networks.network import network_of
+from .datasets import Reader
+from .partitions import deal
+
+if TYPE_CHECKING:
+    from ..config.run_config import RunConfig
+    from ..scenarios import ClientSpec
+from ..base.seeds import stream
 from ..tasks import in_order
 from .label_noise import draw_label_sources
 

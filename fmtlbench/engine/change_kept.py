@@ -6,13 +6,14 @@ from pathlib import Path
 
 import torch
 
+from ..config.request import EXACT, LAST, NONE
+from ..inference.stored_run import StoredRun
 from ..listeners import Listener
 from ..runs.folder import RunFolder
-from ..runs.kept import EXACT, LAST, NONE, check_change, remove_surplus
+from ..runs.kept import check_change, remove_surplus
 from ..runs.lock import locked
 from ..runs.weights_file import WeightsFile
 from .kept_networks import KeptNetworks, keeping_networks
-from .stored_run import StoredRun
 
 
 def change_kept(folder: Path, keep: str, data_root: Path | None, device: torch.device, progress: Listener) -> None:

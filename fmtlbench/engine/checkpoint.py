@@ -16,11 +16,10 @@ from typing import Any
 
 from safetensors.torch import load_file, save
 
-from ..errors import FmtlbenchError
-from ..files import replace_folder, sha256_file, write_json
-from ..runs.folder import DamagedRun, NewerFormat, check_format
+from ..base.errors import FmtlbenchError
+from ..base.files import replace_folder, sha256_file, write_json
+from ..base.stored import FIRST_FORMAT, FORMAT, DamagedRun, NewerFormat, check_format
 from ..runs.kept import available
-from ..runs.records import FIRST_FORMAT, FORMAT
 from .state_trees import join_tree, split_tree
 
 KEEP = 2

@@ -16,24 +16,24 @@ import torch
 from torch import Tensor, nn
 
 from ..algorithms import EpochKinds, Kinds
-from ..client_models import build_client_model
-from ..config import RunConfig
-from ..configured_tasks import task_specs
+from ..base.errors import FmtlbenchError
+from ..base.seeds import seed_of, stream
+from ..config.method import Hooks
+from ..config.run_config import RunConfig
 from ..cost.clock import OTHER, stopwatch
 from ..cost.compute import counts_of
 from ..data.batches import batch_count, train_batches
+from ..data.configured_tasks import task_specs
 from ..data.views import ClientData, View
-from ..errors import FmtlbenchError
 from ..exchange import TRAVELLING_KINDS, Party
-from ..hooks import Hooks
-from ..losses import task_loss
-from ..networks import network_of
-from ..seeds import seed_of, stream
+from ..networks.network import network_of
 from .checkpoint import read_state, write_state
+from .client_models import build_client_model
 from .compression import Compressor
 from .epoch_watch import DivergedError, EpochWatch
 from .evaluate import evaluate
 from .loss_weights import LossWeights, needs_weights
+from .losses import task_loss
 from .messages import (
     ClientFacts,
     ClientRows,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..client_models import build_shapes
-from ..config import RunConfig
+from ..config.run_config import RunConfig
 from ..exchange import Party
+from .client_models import build_shapes
 
 # Numbers per parameter that optimisers keep.
 MOMENTS = {"adamw": 2, "adam": 2, "sgd": 1}

@@ -15,7 +15,7 @@ from collections.abc import Collection, Sequence
 
 from torch import Tensor
 
-from ..config import FederationConfig
+from ..config.run_config import FederationConfig
 from ..exchange import TensorSlice
 
 FULL = 32  # bits of a value as it is

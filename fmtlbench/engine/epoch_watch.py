@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..errors import FmtlbenchError
-from ..flat_model import FlatModel
+from ..base.errors import FmtlbenchError
+from ..networks.flat import FlatModel
 
 
 class DivergedError(FmtlbenchError):

@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from torch import nn
 
+from ..base.errors import FmtlbenchError, describe_error
 from ..data.batches import test_batches
+from ..data.datasets import DatasetInfo
+from ..data.meters import make_meter
 from ..data.views import ClientData
-from ..datasets import DatasetInfo
-from ..errors import FmtlbenchError, describe_error
 from ..exchange import Party
-from ..meters import make_meter
 from ..metrics import Metric, MetricError
 from ..runs.records import Score
 from ..tasks import TaskSpec

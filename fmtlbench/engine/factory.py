@@ -9,13 +9,14 @@ from typing import Any
 import torch
 
 from ..algorithms import ALGORITHMS, Algorithm, Evaluation
-from ..config import RunConfig
+from ..config.method import Hooks
+from ..config.run_config import RunConfig
 from ..data.open import open_datasets
 from ..data.views import ClientData, client_data, newcomers, parties
 from ..exchange import Party
-from ..hooks import Hooks, build_options
+from ..exchange.hooks import build_options
 from ..listeners import Listener
-from ..networks import network_of
+from ..networks.network import network_of
 from .client import Client
 
 

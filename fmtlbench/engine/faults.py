@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..config import FederationConfig
+from ..base.seeds import stream
+from ..config.run_config import FederationConfig
 from ..exchange import Party
-from ..seeds import stream
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ from typing import Any, cast
 import torch
 
 from ..algorithms import Kinds
+from ..base.seeds import stream
 from ..cost.clock import OTHER, stopwatch
 from ..data.views import newcomers, parties
 from ..exchange import Owner, Party, Round, Rows
-from ..row_algebra import gram
+from ..exchange.algebra import gram
 from ..runs.records import RoundRow, Score, Updates
 from ..runs.sums_file import ScoreSums
-from ..seeds import stream
 from .checkpoint import Checkpoint, state_file, write_state
 from .executor import Executor, OnStep, SerialExecutor
 from .factory import ClientFactory, make_algorithm

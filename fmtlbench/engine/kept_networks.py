@@ -10,7 +10,7 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
-from ..runs.kept import WEIGHTS
+from ..config.request import WEIGHTS
 from ..runs.weights_file import SCALE, Explain, WeightsFile, WeightsWriter, writing_weights
 from .federation import KeepWeights
 

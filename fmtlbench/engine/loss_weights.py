@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..config import RunConfig, TrainConfig
+from ..config.run_config import RunConfig, TrainConfig
 from ..exchange import Party
-from ..flat_model import FlatModel
-from ..hooks import build_options, call_hook, kind_of
-from ..networks import network_of
+from ..exchange.hooks import build_options, call_hook, kind_of
+from ..networks.flat import FlatModel
+from ..networks.network import network_of
 from ..tasks import TaskSpec
 from ..weightings import WEIGHTINGS, Weighting
 from .optim import make_optimizer

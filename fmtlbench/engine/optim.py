@@ -7,7 +7,7 @@ import math
 import torch
 from torch import nn
 
-from ..config import TrainConfig
+from ..config.run_config import TrainConfig
 
 
 def make_optimizer(config: TrainConfig, parameters: list[nn.Parameter], device: torch.device) -> torch.optim.Optimizer:

@@ -11,7 +11,7 @@ import sys
 
 import torch
 
-from ..errors import FmtlbenchError
+from ..base.errors import FmtlbenchError
 
 AMP_TYPES = {"none": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 

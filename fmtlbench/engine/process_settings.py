@@ -7,7 +7,7 @@ from contextlib import contextmanager, nullcontext
 
 import torch
 
-from ..config import TrainConfig
+from ..config.run_config import TrainConfig
 from .torch_compile import many_graphs
 
 

@@ -12,23 +12,24 @@ from typing import Any, cast
 
 import torch
 
-from ..config import RunConfig
-from ..configured_code import code_of
-from ..configured_tasks import task_specs
+from ..base.errors import FmtlbenchError
+from ..config.presets import default_options
+from ..config.request import EXACT, LAST, SAME_CODE, WEIGHTS
+from ..config.run_config import RunConfig
 from ..cost.bill import make_bill
 from ..cost.energy import EnergyChoice
 from ..cost.meter import RunMeter
+from ..data.configured_tasks import task_specs
 from ..data.open import open_datasets
 from ..data.views import client_data
-from ..errors import FmtlbenchError
 from ..exchange import Party
 from ..listeners import Listener, Start
-from ..models.backbones import check_sizes
-from ..models.weights import check_weights, weights_identity
-from ..networks import network_of
-from ..presets import default_options
-from ..runs.kept import EXACT, LAST, WEIGHTS, available
-from ..runs.made_by import SAME_CODE, summarize_code
+from ..networks.backbones import check_sizes
+from ..networks.network import network_of
+from ..networks.weights import check_weights, weights_identity
+from ..runs.configured_code import code_of
+from ..runs.kept import available
+from ..runs.made_by import summarize_code
 from ..runs.records import ClientRecord, Cost, Manifest, RoundRow, Score, Session, Summary, TimingRow
 from ..runs.result import RunResult
 from ..runs.session import session, versions

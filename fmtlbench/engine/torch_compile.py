@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from ..errors import FmtlbenchError, one_line, shorten
+from ..base.errors import FmtlbenchError, one_line, shorten
 
 BACKEND = "inductor"
 MANY = 100_000  # graphs: one per kind of client, image size, batch size and set of trained kinds

@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from ..config import TrainConfig
-from ..flat_model import FlatModel
-from ..models.net import DenseNet
+from ..config.run_config import TrainConfig
+from ..networks.flat import FlatModel
+from ..networks.net import DenseNet
 from .optim import make_optimizer
 from .state_trees import map_leaves
 from .torch_compile import compile_fully

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from ..data.batches import test_batches
+from ..data.datasets import DatasetInfo
+from ..data.meters import make_meter
 from ..data.views import View
-from ..datasets import DatasetInfo
-from ..meters import make_meter
 from ..metrics import Metric
 from ..tasks import TaskSpec
 

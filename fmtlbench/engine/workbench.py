@@ -14,13 +14,13 @@ import torch
 from torch import Tensor
 
 from ..algorithms import Batch, Kinds
+from ..base.seeds import stream
 from ..data.batches import train_batches
 from ..exchange import Party, TensorSlice
-from ..losses import task_loss
-from ..seeds import stream
+from .losses import task_loss
 
 if TYPE_CHECKING:
-    from ..config import RunConfig
+    from ..config.run_config import RunConfig
     from ..data.views import View
     from ..tasks import TaskSpec
     from .track import Track

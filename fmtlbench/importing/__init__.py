@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import UsageError
-from ..resolving import resolve, resolve_options, resolve_without_method
+from ..base.errors import UsageError
+from ..base.schema import plain
+from ..base.yamlfile import load_yaml
+from ..config.resolve import resolve, resolve_options, resolve_without_method
 from ..scenarios import Scenario, load_scenario, scenario_files
-from ..schema import plain
-from ..yamlfile import load_yaml
 from ._clients import clients_of, partition_of
 from ._reader import Notes, Reader, check_is_yaml
 from ._settings import METHOD_FLAGS, UNMAPPED_TOP, is_fmtl_bench, method_of, network_of, overrides_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..datasets import domains
-from ..errors import UsageError, nearest
+from ..base.errors import UsageError, nearest
+from ..data.datasets import domains
 from ._reader import Reader
 
 DATANAMES = {"nyud": "nyud", "pascalcontext": "pascal"}

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..errors import UsageError, nearest, short_repr
-from ..schema import locate
+from ..base.errors import UsageError, nearest, short_repr
+from ..base.schema import locate
 
 KINDS = {
     "a whole number": lambda v: isinstance(v, int) and not isinstance(v, bool),

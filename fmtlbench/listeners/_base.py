@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from ..errors import FmtlbenchError
-from ..registry import Registry
+from ..base.errors import FmtlbenchError
+from ..base.registry import Registry
 from ..runs.folder import RunFolder
 from ..runs.records import Cost, RoundRow, TimingRow
 
 if TYPE_CHECKING:
-    from ..config import RunConfig
+    from ..config.run_config import RunConfig
     from ..exchange import Party
 
 LISTENERS: Registry[type[Listener]] = Registry("listener", "fmtlbench.listeners")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from ..errors import FmtlbenchError, UsageError, one_line, shorten
+from ..base.errors import FmtlbenchError, UsageError, one_line, shorten
 from ._base import LISTENERS, Listener, Losses, Start
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..files import write_text
+from ..base.files import write_text
 from ..runs.folder import RunFolder
 from ..runs.records import RoundRow, TimingRow
 from ._base import Listener, Start

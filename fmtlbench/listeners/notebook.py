@@ -7,7 +7,7 @@ import time
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from ..words import say_duration
+from ..base.words import say_duration
 from ._base import LISTENERS, Listener, Losses, Start
 
 if TYPE_CHECKING:

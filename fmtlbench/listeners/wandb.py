@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..files import write_text
-from ..schema import plain
+from ..base.files import write_text
+from ..base.schema import plain
 from ._base import LISTENERS, Start, import_extra
 from ._rounds import RoundLogger
 

@@ -15,14 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..files import write_json
+from ..base.files import write_json
+from ..base.stored import DamagedRun
 from .file_names import ABSENT
-from .folder import DamagedRun, read_record, with_format
+from .folder import read_record, with_format
 from .records import AbsenceRecord, WeightingRecord
 
 if TYPE_CHECKING:
     from ..algorithms import Algorithm
-    from ..setting import Setting
+    from ..config.setting import Setting
 
 REFUSED, FAILED = "refused", "failed"
 

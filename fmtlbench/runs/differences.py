@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..code_identity import ADDED
-from ..setting import LATER, WEIGHTING, flatten, identity, is_below
+from ..config.setting import LATER, WEIGHTING, flatten, identity, is_below
+from .code_identity import ADDED
 from .folder import RunFolder
 from .records import Manifest, Score, Summary
 

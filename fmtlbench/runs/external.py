@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from ..errors import FmtlbenchError, one_line
-from ..files import replace_folder, sha256_file, write_json, write_text
-from ..names import check_name
+from ..base.errors import FmtlbenchError, one_line
+from ..base.files import replace_folder, sha256_file, write_json, write_text
+from ..base.names import check_name
+from ..base.stored import FORMAT
 from . import file_names
 from .folder import with_format
-from .records import FORMAT, External, Summary
+from .records import External, Summary
 from .sums_file import ScoreSums, write_sums
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ..errors import UsageError, unknown
+from ..base.errors import UsageError, unknown
 from .file_names import ABSENT, COST, is_run
 
 SHORTEST = 4  # characters of a part of a name that names a run

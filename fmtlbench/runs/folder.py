@@ -10,34 +10,18 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from ..errors import FmtlbenchError, short_repr
-from ..files import read_whole, write_json
-from ..yamlfile import load_yaml
+from ..base.files import read_whole, write_json
+from ..base.stored import FIRST_FORMAT, FORMAT, DamagedRun, check_format
+from ..config.stored import read_config
 from . import file_names
-from .records import FIRST_FORMAT, FORMAT, ClientRecord, Cost, Manifest, RoundRow, Summary, TimingRow, Tuning
+from .records import ClientRecord, Cost, Manifest, RoundRow, Summary, TimingRow, Tuning
 from .type_check import find_misfit
 
 if TYPE_CHECKING:
-    from ..config import RunConfig
+    from ..config.run_config import RunConfig
 
 Record = TypeVar("Record")
 Written = TypeVar("Written", bound=Mapping[str, Any])
-
-
-class DamagedRun(FmtlbenchError):
-    """A file of a run folder that cannot be read as what it should be; `reason` begins with the file's name."""
-
-    advice = "; bring the file back, or make the run again (fmtlbench run --fresh)"
-
-    def __init__(self, folder: Path, reason: str) -> None:
-        super().__init__(f"{folder}{os.sep}{reason}")
-        self.folder, self.reason = folder, reason
-
-
-class NewerFormat(DamagedRun):
-    """A file that a later version wrote in a form this one does not know."""
-
-    advice = ""
 
 
 @dataclass(frozen=True)
@@ -99,7 +83,7 @@ class RunFolder:
         Raises:
             UsageError: There is none, or not one that this version understands; the line is named.
         """
-        from ..config import RunConfig
+        from ..config.run_config import RunConfig
 
         return RunConfig.from_tree(*self.config_with_lines())
 
@@ -178,19 +162,6 @@ def _contradiction(summary: Summary) -> str:
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
-def read_config(file: Path) -> tuple[Any, dict[str, str]]:
-    """Read a run's config.yaml, or a copy of it, as plain data without its format number; and each value's line."""
-    if file.exists() and not file.is_file():  # a pipe would be read for ever
-        raise DamagedRun(file.parent, f"{file.name} cannot be read: not a regular file")
-    tree, origins = load_yaml(file)
-    if not isinstance(tree, dict):
-        raise DamagedRun(file.parent, f"{file.name}: expected a mapping, got {short_repr(tree)}")
-    if not tree:
-        raise DamagedRun(file.parent, f"{file.name} is empty")
-    check_format(file.parent, file.name, tree.pop("format", FIRST_FORMAT))
-    return tree, origins
-
-
 def with_format(record: Written) -> Written:
     """Return the record as it is written: with its format number first."""
     return cast(Written, {"format": FORMAT, **{key: value for key, value in record.items() if key != "format"}})
@@ -239,11 +210,3 @@ def read_rows(file: Path, kind: type[Record]) -> list[Record]:
     if wrong := find_misfit(kind, rows):
         raise DamagedRun(file.parent, f"{file.name}, line {wrong[0] + 1}: {wrong[1]}")
     return rows
-
-
-def check_format(folder: Path, name: str, number: Any) -> None:
-    """Refuse a file whose format this version does not know."""
-    if type(number) is int and number > FORMAT:
-        raise NewerFormat(folder, f"{name} has format {number}, newer than this version's {FORMAT}; update fmtlbench")
-    if type(number) is not int or number < FIRST_FORMAT:
-        raise DamagedRun(folder, f"{name} has format {number!r}, expected a number from {FIRST_FORMAT} to {FORMAT}")

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
 
-from ..errors import FmtlbenchError
-from ..setting import EQUAL, WEIGHTING, flatten
+from ..base.errors import FmtlbenchError
+from ..base.stored import DamagedRun
+from ..config.setting import EQUAL, WEIGHTING, flatten
 from . import file_names
 from .find import locate_runs
-from .folder import DamagedRun, RunFolder
+from .folder import RunFolder
 from .kept import available, kept_in, size_on_disk
 from .summary import name_method
 from .type_check import find_misfit

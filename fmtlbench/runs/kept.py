@@ -9,14 +9,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ..errors import UsageError, unknown
-from ..files import remove_folder
-from ..userconfig import config_path, read_user_config
+from ..base.errors import UsageError, unknown
+from ..base.files import remove_folder
+from ..base.settings_file import config_path, read_user_config
+from ..config.request import KEEP, LAST, NONE, WEIGHTS
 from .folder import RunFolder
 from .lock import locked
 from .weights_file import WeightsFile
-
-LAST, EXACT, WEIGHTS, NONE = KEEP = ("last", "exact", "weights", "none")
 
 
 def choose_keep(asked: str | None) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TextIO
 
-from ..errors import FmtlbenchError
+from ..base.errors import FmtlbenchError
 from .folder import RunFolder
 
 fcntl: ModuleType | None

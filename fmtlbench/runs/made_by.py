@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from ..code_identity import CodeIdentity
-from ..errors import FmtlbenchError
+from ..base.errors import FmtlbenchError
+from ..base.stored import DamagedRun
+from ..config.request import SAME_CODE
 from . import file_names
-from .folder import DamagedRun, RunFolder
+from .code_identity import CodeIdentity
+from .folder import RunFolder
 from .records import CodeRecord, Session, SummaryCode
 
-SAME_CODE, ANY_CODE = "same-code", "any"
-REUSES = (SAME_CODE, ANY_CODE)
 DIGITS = 6  # of a code's sha256, at the end of the name of a second folder of one config
 
 

@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from typing import Any, TypedDict
 
-FORMAT = 2
-FIRST_FORMAT = 1  # as FORMAT, but its files do not say so
-
 
 class _ScoreKeys(TypedDict):
     client: str
@@ -51,7 +48,7 @@ class _CodeKeys(TypedDict):
 
 
 class CodeRecord(_CodeKeys):
-    """Which code made numbers: a sha256 of all of it, and of each part (`fmtlbench.code_identity`)."""
+    """Which code made numbers: a sha256 of all of it, and of each part (`fmtlbench.runs.code_identity`)."""
 
 
 class SummaryCode(CodeRecord, total=False):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..files import remove_folder
+from ..base.files import remove_folder
 from .lock import locked
 
 

@@ -7,7 +7,8 @@ from html import escape
 from pathlib import Path
 from typing import Any, ClassVar
 
-from .folder import DamagedRun, RunFolder
+from ..base.stored import DamagedRun
+from .folder import RunFolder
 from .records import Cost, Score, Summary
 from .summary import title_method
 

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from ..code_identity import SOURCES, CodeIdentity
+from .code_identity import SOURCES, CodeIdentity
 from .git_state import read_git_state
 from .records import Session, SessionCode
 
@@ -81,7 +81,7 @@ def session(device: str, first_round: int, code: CodeIdentity, command: str) -> 
 
 def describe_code(code: CodeIdentity) -> SessionCode:
     """Describe the code that a run is made by, and where it is from."""
-    commit, is_clean = read_git_state(SOURCES.room_paths())
+    commit, is_clean = read_git_state(SOURCES.deciding_paths())
     return {
         "sha256": code.sha256,
         "parts": code.parts,

@@ -11,17 +11,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import UsageError
-from ..files import write_json, write_text
+from ..base.errors import UsageError
+from ..base.files import write_json, write_text
+from ..base.stored import FORMAT, DamagedRun, NewerFormat
+from ..config.request import SAME_CODE
 from . import file_names
-from .folder import DamagedRun, NewerFormat, RunFolder, with_format
+from .folder import RunFolder, with_format
 from .lock import StoreError, take_lock
-from .made_by import SAME_CODE, choose_place
-from .records import FORMAT, Cost, Manifest, RoundRow, Summary, TimingRow
+from .made_by import choose_place
+from .records import Cost, Manifest, RoundRow, Summary, TimingRow
 
 if TYPE_CHECKING:
-    from ..code_identity import CodeIdentity
-    from ..config import RunConfig
+    from ..config.run_config import RunConfig
+    from .code_identity import CodeIdentity
 
 START_OVER = "; --fresh starts the run over"
 

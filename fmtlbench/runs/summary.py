@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from ..presets import default_options
-from ..setting import EQUAL, LATER
+from ..config.presets import default_options
+from ..config.setting import EQUAL, LATER
 from ..weightings import WEIGHTINGS
 from .records import WeightingRecord
 
 if TYPE_CHECKING:
-    from ..config import RunConfig
+    from ..config.run_config import RunConfig
 
 
 def describe_weighting(config: RunConfig) -> WeightingRecord | None:

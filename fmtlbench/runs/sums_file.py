@@ -7,8 +7,8 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..files import read_whole, replace_file
-from .folder import DamagedRun
+from ..base.files import read_whole, replace_file
+from ..base.stored import DamagedRun
 
 if TYPE_CHECKING:
     import numpy as np

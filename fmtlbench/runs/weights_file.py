@@ -16,9 +16,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ..files import remove_stale, replace_file
-from .folder import DamagedRun, check_format
-from .records import FORMAT
+from ..base.files import remove_stale, replace_file
+from ..base.stored import FORMAT, DamagedRun, check_format
 
 SCALE = ":scale"
 PIECE = 1 << 20  # bytes that are read at a time

@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypedDict
 
-from ..errors import UsageError, one_line, shorten
-from ..files import replace_folder, sha256_file, write_output
-from ..names import check_name
+from ..base.errors import UsageError, one_line, shorten
+from ..base.files import replace_folder, sha256_file, write_output
+from ..base.names import check_name
 from ..runs import file_names
 from ..runs.find import locate_runs
 from ..runs.session import versions

@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from ..algorithms import ALGORITHMS
-from ..config import RunConfig
-from ..errors import FmtlbenchError, unknown
-from ..presets import default_options
-from ..resolving import find_departures, resolve_stored, resolve_without_method
+from ..base.errors import FmtlbenchError, unknown
+from ..config.presets import default_options
+from ..config.resolve import find_departures, resolve_stored, resolve_without_method
+from ..config.run_config import RunConfig
+from ..config.setting import EQUAL
 from ..runs.folder import RunFolder, everybody
 from ..runs.records import RoundRow, Score, Summary
 from ..runs.summary import describe_setting
 from ..runs.sums_file import read_sums
 from ..scenarios import scenario_files
-from ..setting import EQUAL
 from .rescoring import SubmissionError, find_difference, rescore
 
 WEIGHTING = "weighting "  # how entries of `plugins` begin that only training asks

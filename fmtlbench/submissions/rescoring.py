@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..config import RunConfig
-from ..configured_tasks import task_specs
+from ..base.errors import FmtlbenchError, describe_error
+from ..config.run_config import RunConfig
+from ..data.configured_tasks import task_specs
+from ..data.meters import make_meter
 from ..engine.evaluate import score_records
-from ..errors import FmtlbenchError, describe_error
 from ..exchange import Party
-from ..meters import make_meter
 from ..runs.records import Score
 from ..runs.sums_file import ScoreSums
 

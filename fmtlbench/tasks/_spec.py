@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..errors import UsageError, short_repr
-from ..kinds import LabelKind
+from ..base.errors import UsageError, short_repr
+from ..base.registry import Registry
 from ..metrics import IGNORE
-from ..registry import Registry
+from ._kinds import LabelKind
 
 if TYPE_CHECKING:
     import numpy as np

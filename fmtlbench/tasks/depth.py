@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..kinds import Metres
+from ._kinds import Metres
 from ._spec import TASKS, TaskSpec
 
 TASKS.add(

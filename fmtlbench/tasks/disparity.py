@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ..kinds import Positive
+from ._kinds import Positive
 from ._spec import TASKS, TaskSpec
 
 

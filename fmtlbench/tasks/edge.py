@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..kinds import ProbabilityMap
+from ._kinds import ProbabilityMap
 from ._spec import TASKS, TaskSpec
 
 TASKS.add(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..kinds import Classes
+from ._kinds import Classes
 from ._spec import TASKS, TaskSpec
 
 TASKS.add(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..kinds import UnitVectors
+from ._kinds import UnitVectors
 from ._spec import TASKS, TaskSpec
 
 TASKS.add(

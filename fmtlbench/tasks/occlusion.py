@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ..kinds import ProbabilityMap
+from ._kinds import ProbabilityMap
 from ._spec import TASKS, TaskSpec
 
 GAP = 0.05  # of the nearer depth: a jump by more than this is not one surface, and not two that touch

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..registry import Registry
+from ..base.registry import Registry
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..row_algebra import gram, has_direction
+from ..exchange.algebra import gram, has_direction
 from ._base import Weighting
 
 if TYPE_CHECKING:

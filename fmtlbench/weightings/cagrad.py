@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..row_algebra.conflicts import conflict_averse_coefficients
-from ..schema import limits
+from ..base.schema import limits
+from ..exchange.conflicts import conflict_averse_coefficients
 from ._base import WEIGHTINGS
 from ._from_gram import FromGram
 

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..row_algebra import gram, has_direction
-from ..schema import limits
+from ..base.schema import limits
+from ..exchange.algebra import gram, has_direction
 from ._base import WEIGHTINGS, Weighting
 from ._from_gram import lengths, to_array
 from ._state import check_keys, check_tensor

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..schema import limits
+from ..base.schema import limits
 from ._base import WEIGHTINGS
 from ._from_losses import FromLosses
 from ._state import check_keys, check_numbers

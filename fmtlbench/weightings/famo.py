@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..schema import limits
+from ..base.schema import limits
 from ._base import WEIGHTINGS
 from ._from_losses import FromLosses
 from ._state import check_keys, check_tensor

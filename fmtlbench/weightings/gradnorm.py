@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..schema import limits
+from ..base.schema import limits
 from ._base import WEIGHTINGS
 from ._from_gram import FromGram, lengths, to_array
 from ._learned import Learned

@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..row_algebra import cosines, has_direction
-from ..row_algebra.conflicts import GRAM_ROUNDING
+from ..exchange.algebra import cosines, has_direction
+from ..exchange.conflicts import GRAM_ROUNDING
 from ._base import WEIGHTINGS
 from ._from_gram import FromGram, lengths
 

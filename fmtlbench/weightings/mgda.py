@@ -18,9 +18,9 @@ from typing import Literal
 
 import numpy as np
 
-from ..row_algebra import has_direction
-from ..row_algebra.conflicts import shortest_weights
-from ..schema import limits
+from ..base.schema import limits
+from ..exchange.algebra import has_direction
+from ..exchange.conflicts import shortest_weights
 from ._base import WEIGHTINGS
 from ._from_gram import FromGram, lengths
 

@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from ..row_algebra import cosines, has_direction
-from ..row_algebra.conflicts import GRAM_ROUNDING
-from ..schema import limits
+from ..base.schema import limits
+from ..exchange.algebra import cosines, has_direction
+from ..exchange.conflicts import GRAM_ROUNDING
 from ._base import WEIGHTINGS
 from ._from_gram import FromGram, lengths
 from ._state import check_count, check_keys, check_numbers

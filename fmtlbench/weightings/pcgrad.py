@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..row_algebra.conflicts import project
+from ..exchange.conflicts import project
 from ._base import WEIGHTINGS
 from ._from_gram import FromGram
 

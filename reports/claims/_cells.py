@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ...errors import unknown
+from ...base.errors import unknown
 from ..published import Published, number
 from ._decide import Value
 

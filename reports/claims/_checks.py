@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ...errors import UsageError
+from ...base.errors import UsageError
 from ..published import Published
 from ._cells import (
     COLUMN,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from ...errors import UsageError, nearest
-from ...words import say_count
+from ...base.errors import UsageError, nearest
+from ...base.words import say_count
 from ..intervals import LEVEL, corrected, mean_p
 
 HOLDS, FAILS, UNDECIDED, NO_NUMBERS = "holds", "does not hold", "undecided", "no numbers"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...words import say_count
+from ...base.words import say_count
 from ..published import load_published, published_names
 from ..table import Cell, Column, Row, Table
 from ._cells import Evidence, PrintedEvidence

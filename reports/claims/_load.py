@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ...errors import UsageError, unknown
-from ...schema import build, build_mapping, locate
-from ...yamlfile import load_yaml
+from ...base.errors import UsageError, unknown
+from ...base.schema import build, build_mapping, locate
+from ...base.yamlfile import load_yaml
 from ..published import FOLDER, Published, load_published, table_names
 from ._cells import Evidence, Pool
 from ._checks import KINDS, TableCheck

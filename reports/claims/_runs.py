@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ...errors import UsageError
+from ...base.errors import UsageError
 from ..collect import RunRecord
 from ..delta import Delta, primary_scores
 from ._decide import Leaf, Need, check_share, join, need

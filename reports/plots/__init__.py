@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...errors import FmtlbenchError, UsageError, unknown
+from ...base.errors import FmtlbenchError, UsageError, unknown
 from ._curves import PlotError
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _drawable(runs: Sequence[RunRecord], notes: list[str], read: Callable[[RunRe
 
 
 def _clients(collection: Collection, o: Options, notes: list[str]) -> Figure:
-    from ...setting import scenario_family
+    from ...config.setting import scenario_family
     from .clients import clients_figure, clients_points, scaled
 
     names = {run.summary["scenario"] for run in collection.runs}

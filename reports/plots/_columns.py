@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from ...errors import unknown
+from ...base.errors import unknown
 from ...tasks import in_columns, title_of
 from ..collect import RunRecord
 from ..columns import At, names_of_datasets, order_columns

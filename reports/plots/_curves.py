@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...errors import FmtlbenchError
+from ...base.errors import FmtlbenchError
 from ..collect import RunRecord
 
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 
-from ...errors import unknown
+from ...base.errors import unknown
 from ..collect import RunRecord
 from ._curves import PlotError
 from ._diagnostics import read_diagnostics

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from ...errors import unknown
+from ...base.errors import unknown
 from ..collect import RunRecord
 from ..delta import Bases, Delta
 from ..labels import zoo_rank

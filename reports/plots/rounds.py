@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from ...errors import unknown
+from ...base.errors import unknown
 from ..collect import RunRecord
 from ..delta import Bases, Delta
 from ..labels import zoo_rank

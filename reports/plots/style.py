@@ -18,9 +18,9 @@ from matplotlib.textpath import TextPath
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, StrMethodFormatter
 from matplotlib.transforms import ScaledTranslation, Transform
 
-from ...errors import UsageError
-from ...files import check_output, is_stdout, is_stream, write_output
-from ...seeds import seed_of
+from ...base.errors import UsageError
+from ...base.files import check_output, is_stdout, is_stream, write_output
+from ...base.seeds import seed_of
 from ..fences import find_fences
 from ..labels import SECOND_ZOO
 

@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from ...errors import unknown
-from ...setting import EQUAL, WEIGHTING, WEIGHTING_OPTIONS, check_axis, is_below
+from ...base.errors import unknown
+from ...config.setting import EQUAL, WEIGHTING, WEIGHTING_OPTIONS, check_axis, is_below
 from ..collect import RunRecord
 from ..delta import Delta
 from ..labels import Labels, option_text, read_label, write_label

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from ...errors import FmtlbenchError, unknown
+from ...base.errors import FmtlbenchError, unknown
 from ...tasks import colour_of, in_columns, title_of
 from ..collect import RunRecord
 from ._curves import PlotError

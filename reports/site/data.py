@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 
-from ...errors import UsageError
+from ...base.errors import UsageError
 from ...runs.records import RoundRow, TimingRow
 from ..collect import Collection, RunRecord
 from ..delta import Delta

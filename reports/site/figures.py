@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...errors import FmtlbenchError
+from ...base.errors import FmtlbenchError
 from ...tasks import title_of
 from ..collect import Collection
 from ..delta import Delta

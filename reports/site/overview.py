@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...words import inflect, say_count
+from ...base.words import inflect, say_count
 from ..collect import RunRecord
 from ..fences import find_fences
 from ..formats._words import cell_text

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...errors import FmtlbenchError
-from ...words import say_count
+from ...base.errors import FmtlbenchError
+from ...base.words import say_count
 from ..collect import Collection, RunRecord
 from ..table import Row
 from ..units import in_readable_units

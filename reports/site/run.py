@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ...errors import FmtlbenchError
+from ...base.errors import FmtlbenchError
+from ...base.words import say_bytes, say_duration, say_quantity
 from ...runs.folder import everybody
 from ...tasks import title_of
-from ...words import say_bytes, say_duration, say_quantity
 from ..collect import RunRecord
 from .curves import draw, loss_curves, score_curves
 from .data import SPLITS, Site

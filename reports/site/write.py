@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 
-from ...errors import FmtlbenchError, UsageError
-from ...files import check_folder, list_files, refuse_strangers, replace_folder
+from ...base.errors import FmtlbenchError, UsageError
+from ...base.files import check_folder, list_files, refuse_strangers, replace_folder
 from ..collect import Collection
 from ..delta import Delta
 from ..formats import render

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from ...errors import UsageError, nearest
+from ...base.errors import UsageError, nearest
 from ..delta import Reference
 from .blocks import Blocks, make_blocks
 from .pairs import Improvement, as_matrix, improvement, smallest_p, wilcoxon_pairs

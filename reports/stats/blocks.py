@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from ...errors import unknown
+from ...base.errors import unknown
 from ..delta import Delta, Reference, mean_units, primary_scores
 from .pairs import Runs
 from .ranks import StatsError

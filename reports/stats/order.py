@@ -8,7 +8,7 @@ from itertools import combinations, islice
 
 import numpy as np
 
-from ...seeds import stream
+from ...base.seeds import stream
 from ..intervals import LEVEL, REPETITIONS
 from .ranks import StatsError
 

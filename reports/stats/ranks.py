@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ...errors import FmtlbenchError
+from ...base.errors import FmtlbenchError
 
 
 class StatsError(FmtlbenchError):

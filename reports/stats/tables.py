@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from ...words import say_count
+from ...base.words import say_count
 from ..table import Cell, Column, Row, Table
 from .analysis import Analysis
 

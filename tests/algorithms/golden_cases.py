@@ -7,8 +7,7 @@ import json
 import numpy as np
 import torch
 
-from fmtlbench.exchange import Owner, Party, Round, Rows, TensorSlice
-from fmtlbench.row_algebra import conflicts
+from fmtlbench.exchange import Owner, Party, Round, Rows, TensorSlice, conflicts
 
 
 class Case:

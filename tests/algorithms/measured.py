@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from fmtlbench.seeds import stream
+from fmtlbench.base.seeds import stream
 
 CHANNELS = 6
 

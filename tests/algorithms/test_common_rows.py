@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from fmtlbench.row_algebra import COMPILED_ROWS, common_rows, signs
-from fmtlbench.row_algebra.common_rows import Rule, move_mean, optimize_mean
+from fmtlbench.exchange import common_rows, signs
+from fmtlbench.exchange.algebra import COMPILED_ROWS
+from fmtlbench.exchange.common_rows import Rule, move_mean, optimize_mean
 
 WIDTH = 5000
 RULES = [
@@ -88,7 +89,7 @@ def test_more_columns_than_a_block_has(monkeypatch):
     whole = move_mean(after, before, shares, coefficients)
     elected, own, agreed = signs.elect(after, before[0])
     rebuilt = signs.rebuild(after, before[0], elected, own / agreed)
-    monkeypatch.setattr("fmtlbench.row_algebra.BLOCK", 12 * 999)
+    monkeypatch.setattr("fmtlbench.exchange.algebra.BLOCK", 12 * 999)
     torch.testing.assert_close(move_mean(after, before, shares, coefficients), whole, atol=1e-6, rtol=1e-6)
     again, own2, agreed2 = signs.elect(after, before[0])
     assert torch.equal(again, elected)

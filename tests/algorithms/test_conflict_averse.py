@@ -9,13 +9,8 @@ import pytest
 import torch
 from scipy.optimize import minimize, minimize_scalar, nnls
 
-from fmtlbench.row_algebra import gram
-from fmtlbench.row_algebra.conflicts import (
-    GRAM_ROUNDING,
-    RESOLUTION,
-    conflict_averse_coefficients,
-    simplex_weights,
-)
+from fmtlbench.exchange.algebra import gram
+from fmtlbench.exchange.conflicts import GRAM_ROUNDING, RESOLUTION, conflict_averse_coefficients, simplex_weights
 
 
 def objective(gram, c, w):

@@ -7,10 +7,10 @@ import pytest
 import torch
 from toys import ENCODER, aggregate, layout, make, make_parties, make_round
 
-from fmtlbench import row_algebra
 from fmtlbench.algorithms.matfl import MaTFL, clusters, friend_weights, voting_tensors
 from fmtlbench.algorithms.pcgrad import PCGrad
 from fmtlbench.exchange import Owner, Round, Rows
+from fmtlbench.exchange import algebra as row_algebra
 
 
 def federation(n):

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from fmtlbench.config.resolve import resolve
 from fmtlbench.engine.optim import make_optimizer
-from fmtlbench.resolving import resolve
 
 TESTS = Path(__file__).parents[1]
 

@@ -10,10 +10,10 @@ import pytest
 import torch
 from toys import ENCODER, make, make_parties, make_round, reorder
 
-from fmtlbench import row_algebra
 from fmtlbench.algorithms.fedhca2 import inner_products
 from fmtlbench.engine.state_trees import join_tree, split_tree
 from fmtlbench.exchange import Owner, Round, Rows
+from fmtlbench.exchange import algebra as row_algebra
 
 # Two multi-task clients with four and two tasks; clients 0 and 4 are alike, and not adjacent.
 TASKS = [("edge",), ("depth", "edge", "normals", "semseg"), ("depth",), ("edge", "semseg"), ("edge",)]
@@ -64,7 +64,7 @@ def by_definition(
     parties, history, c=0.4, start=0.1, lr=0.01, momentum=0.9, decay=1e-4, rescale=True, average_alike=True
 ):
     """FedHCA² as the specification words it, client by client, in double precision. The last round's encoders and α."""
-    from fmtlbench.row_algebra.conflicts import simplex_weights
+    from fmtlbench.exchange.conflicts import simplex_weights
 
     alpha, speed, common, received = {}, {}, None, ()
     for rnd in history:

@@ -12,8 +12,7 @@ from golden_files import cases
 
 from fmtlbench.algorithms.fedavg import FedAvg
 from fmtlbench.algorithms.fedhca2 import FedHCA2
-from fmtlbench.exchange import Owner, Round
-from fmtlbench.row_algebra import conflicts
+from fmtlbench.exchange import Owner, Round, conflicts
 
 FILES = "A_aggregation/fedhca2repo_{}_{}_{}.npz"
 CASES = ["st_mt_1", "st_mt_2"]

@@ -14,8 +14,8 @@ from fmtlbench.algorithms import ALGORITHMS
 from fmtlbench.algorithms.cagrad import CAGrad
 from fmtlbench.algorithms.matfl import soft_weights
 from fmtlbench.algorithms.pcgrad import PCGrad
-from fmtlbench.exchange import Owner, Party, Round, Rows, TensorSlice
-from fmtlbench.row_algebra import centred_gram, conflicts, cosines
+from fmtlbench.exchange import Owner, Party, Round, Rows, TensorSlice, conflicts
+from fmtlbench.exchange.algebra import centred_gram, cosines
 
 CASES = ["homog4", "hetero6"]
 REGIMES = ["small", "moderate", "large"]

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from fmtlbench import row_algebra
 from fmtlbench.exchange import Rows
-from fmtlbench.row_algebra import kernels
+from fmtlbench.exchange import algebra as row_algebra
+from fmtlbench.exchange import row_passes as kernels
 
 ROWS = (1, 2, 5, 8, 9, 64)  # from 9 on, torch's path
 

@@ -24,9 +24,9 @@ from fmtlbench.algorithms.mas import (
     tasks_of_tracks,
     unconnected,
 )
+from fmtlbench.base.seeds import stream
+from fmtlbench.config.method import Hooks
 from fmtlbench.exchange import Owner, Party, Round, Rows
-from fmtlbench.hooks import Hooks
-from fmtlbench.seeds import stream
 
 MAS = ALGORITHMS["mas"]
 BATCHES = 7

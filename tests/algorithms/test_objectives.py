@@ -195,10 +195,10 @@ STRENGTH = {"fedprox": ("mu", 0.5), "ditto": ("lam", 0.5), "fedamp": ("lam", 0.5
 @pytest.mark.parametrize("name", sorted(STRENGTH))
 def test_the_engines_client_gives_the_analytic_gradient(name, scenario_file):
     """The same on a real model, through what the engine's client offers: nothing is computed on detached copies."""
+    from fmtlbench.config.method import Hooks
+    from fmtlbench.config.resolve import resolve
     from fmtlbench.engine.client import Client
     from fmtlbench.exchange import Party
-    from fmtlbench.hooks import Hooks
-    from fmtlbench.resolving import resolve
 
     option, strength = STRENGTH[name]
     config = resolve(name, scenario_file, overrides={"federation.rounds": 1})

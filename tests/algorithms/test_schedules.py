@@ -10,7 +10,7 @@ import torch
 from toys import aggregate, make, make_parties, make_round, of, without
 
 from fmtlbench.algorithms import ALGORITHMS
-from fmtlbench.schema import build, plain
+from fmtlbench.base.schema import build, plain
 
 PARTIES = make_parties([("depth", "edge"), ("semseg",), ("depth",), ("edge", "depth")], datasets=("nyud",))
 ALL_KINDS = ("encoder", "decoder", "head")

@@ -13,7 +13,7 @@ from fmtlbench.algorithms.colnet import cluster
 from fmtlbench.algorithms.fedbone import attend, common_coefficients
 from fmtlbench.algorithms.fednova import pulled, with_momentum
 from fmtlbench.exchange import Owner, Round, Rows, TensorSlice
-from fmtlbench.row_algebra import squared_distances
+from fmtlbench.exchange.algebra import squared_distances
 
 SETS = [("depth",), ("edge", "depth"), ("depth",), TASKS]
 # Who is absent in each of four rounds.

@@ -28,7 +28,7 @@ class Bench:
 
     def plan(self, *args, with_local=True, **given):
         from fmtlbench.bench.plan import make_plan
-        from fmtlbench.request import RunRequest
+        from fmtlbench.config.request import RunRequest
 
         how = {name: given.pop(name) for name in ("energy", "country", "region", "data_root") if name in given}
         return make_plan(self.grid(*args, **given), RunRequest("", "", out=self.out, **how), "cpu", with_local)

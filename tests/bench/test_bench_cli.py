@@ -227,7 +227,7 @@ def test_auto_is_the_cpu_without_asking_where_no_gpu_can_be(monkeypatch):
 
 
 def test_a_possible_gpu_is_asked_for_in_another_process(monkeypatch):
-    from fmtlbench.errors import FmtlbenchError
+    from fmtlbench.base.errors import FmtlbenchError
 
     def answer(code, out, err):
         return lambda *_, **__: subprocess.CompletedProcess([], code, out, err)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from fmtlbench.algorithms import ALGORITHMS
+from fmtlbench.base.errors import UsageError
 from fmtlbench.bench.grid import Flags, parse_seeds, read_grid, split
 from fmtlbench.bench.plan import make_plan
-from fmtlbench.errors import UsageError
-from fmtlbench.request import RunRequest
+from fmtlbench.config.request import RunRequest
 from fmtlbench.scenarios import probe_names, scenario_files
 
 ROOT = Path(__file__).parents[2]

@@ -9,8 +9,8 @@ from fake_bench import summary_text
 from fake_run import SUMMARY
 
 from fmtlbench.bench.outcomes import note_plan
+from fmtlbench.config.resolve import resolve
 from fmtlbench.reports.collect import collect
-from fmtlbench.resolving import resolve
 from fmtlbench.runs.absence import refused_file
 
 HALF = {"federation.participation": 0.5}  # local training refuses it

@@ -7,8 +7,8 @@ import json
 import pytest
 from fake_bench import summary_text
 
+from fmtlbench.base.errors import UsageError
 from fmtlbench.bench.estimate import Pace
-from fmtlbench.errors import UsageError
 
 
 def names(plan):

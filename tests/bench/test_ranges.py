@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from fmtlbench.base.errors import UsageError
 from fmtlbench.bench.grid import Flags, read_grid
 from fmtlbench.bench.ranges import draw_trials, parse_search, parse_sweep
-from fmtlbench.errors import UsageError
 
 
 def sweep(text, key="train.lr"):
@@ -168,7 +168,7 @@ def test_a_range_may_be_one_methods_own():
 
 def test_a_plan_has_the_local_runs_of_every_swept_setting(bench):
     from fmtlbench.bench.plan import make_plan
-    from fmtlbench.request import RunRequest
+    from fmtlbench.config.request import RunRequest
 
     flags = Flags("fedprox", bench.scenario, "0", rounds=2, sweep=["train.lr=1e-3,1e-2", "fedprox:algo.mu=0.1,1"])
     plan = make_plan(read_grid(None, flags), RunRequest("", "", out=bench.out), "cpu")
@@ -242,7 +242,7 @@ def test_mistakes_in_a_file_name_their_line(tmp_path, text, line, part):
 
 def test_a_value_that_the_config_refuses_names_the_range(bench):
     from fmtlbench.bench.plan import make_plan
-    from fmtlbench.request import RunRequest
+    from fmtlbench.config.request import RunRequest
 
     def refuse(**flags):
         grid = read_grid(None, Flags(**{"algos": "fedavg,fedprox", "scenarios": bench.scenario, **flags}))
@@ -258,7 +258,7 @@ def test_a_value_that_the_config_refuses_names_the_range(bench):
 
 def test_a_trial_of_a_tuning_that_the_config_refuses_names_the_range(bench):
     from fmtlbench.bench.tuning import Rules, plan_tuning
-    from fmtlbench.request import RunRequest
+    from fmtlbench.config.request import RunRequest
 
     flags = Flags("fedavg", bench.scenario, rounds=2, search=["train.lr=-2..-1"], trials=2, tune=True)
     with pytest.raises(UsageError) as caught:

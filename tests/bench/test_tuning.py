@@ -7,12 +7,12 @@ import json
 import pytest
 
 from fmtlbench import cli
+from fmtlbench.base.errors import UsageError
 from fmtlbench.bench import child
 from fmtlbench.bench.grid import Flags, read_grid
 from fmtlbench.bench.tuning import Rules, choose, identify, plan_chosen, plan_tuning, record_tuning
 from fmtlbench.cli._tuning import judge_trial
-from fmtlbench.errors import UsageError
-from fmtlbench.request import RunRequest
+from fmtlbench.config.request import RunRequest
 from fmtlbench.runs.folder import RunFolder
 
 SEARCH = {"search": ["train.lr=1e-3..1e-2:log", "fedprox:algo.mu=0.01..1:log"], "trials": 3, "tune": True}

@@ -6,16 +6,16 @@ import json
 
 import pytest
 
+from fmtlbench.base.errors import UsageError
 from fmtlbench.bench.estimate import Pace
 from fmtlbench.bench.grid import Flags, read_grid
 from fmtlbench.bench.outcomes import note_failed, note_plan
 from fmtlbench.bench.plan import make_plan
 from fmtlbench.bench.probes import plan_probes
 from fmtlbench.bench.tuning import Rules, plan_tuning
-from fmtlbench.errors import UsageError
+from fmtlbench.config.request import RunRequest
+from fmtlbench.config.setting import WEIGHTING, WEIGHTING_OPTIONS
 from fmtlbench.reports.collect import collect
-from fmtlbench.request import RunRequest
-from fmtlbench.setting import WEIGHTING, WEIGHTING_OPTIONS
 
 ALPHA = f"{WEIGHTING_OPTIONS}.alpha"
 HALF = {"federation.participation": 0.5}  # local training refuses it

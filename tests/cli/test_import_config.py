@@ -9,7 +9,7 @@ import yaml
 
 from fmtlbench.cli import build_parser, main
 from fmtlbench.cli._request import request_from
-from fmtlbench.resolving import resolve
+from fmtlbench.config.resolve import resolve
 from fmtlbench.scenarios import load_scenario
 
 TRAINING = {

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from fmtlbench.cli import main
-from fmtlbench.models.weights_shipped import FOLDER, read_manifest
+from fmtlbench.networks.weights_shipped import FOLDER, read_manifest
 from fmtlbench.reports.published import load_published
 
 NANO = ["--scenario", "mt_mt", "--set", "model.backbone=resnet_nano"]
@@ -34,7 +34,7 @@ def test_one_record_per_kind_of_client(show):
 
 
 def test_what_the_encoder_starts_from_is_told_and_nothing_is_fetched(show, monkeypatch, tmp_path):
-    monkeypatch.setattr("fmtlbench.models.weights.fetch", lambda name: pytest.fail("the hub was asked"))
+    monkeypatch.setattr("fmtlbench.networks.weights.fetch", lambda name: pytest.fail("the hub was asked"))
     scratch, own = (show("nano", *NANO, "--set", f"model.pretrained={given}")[1] for given in ("false", "true"))
     assert "encoder weights: none, it starts from scratch; --set model.pretrained=true takes the package's" in scratch
     sha256 = read_manifest(FOLDER)["resnet_nano"]["sha256"]

@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from fmtlbench import cli
+from fmtlbench.base.errors import FmtlbenchError
 from fmtlbench.bench import ray_jobs as module
 from fmtlbench.bench import workers
 from fmtlbench.bench.child import run_command
@@ -23,8 +24,7 @@ from fmtlbench.bench.estimate import Pace
 from fmtlbench.bench.grid import Flags, read_grid
 from fmtlbench.bench.plan import make_plan
 from fmtlbench.bench.ray_jobs import ray_jobs
-from fmtlbench.errors import FmtlbenchError
-from fmtlbench.request import RunRequest
+from fmtlbench.config.request import RunRequest
 
 ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.cluster

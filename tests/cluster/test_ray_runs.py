@@ -17,11 +17,11 @@ from tiny import THREE, TINY, TOY
 
 import fmtlbench
 from fmtlbench import api
+from fmtlbench.base.errors import FmtlbenchError, UsageError
+from fmtlbench.config.request import RunRequest
 from fmtlbench.cost.energy import choose_energy
 from fmtlbench.engine.messages import Train
-from fmtlbench.engine.ray_executor import RayExecutor
-from fmtlbench.errors import FmtlbenchError, UsageError
-from fmtlbench.request import RunRequest
+from fmtlbench.engine.ray.executor import RayExecutor
 
 ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.cluster

@@ -17,13 +17,13 @@ from interrupt import AtStep, Stopped, die
 from tiny import TINY
 
 from fmtlbench.cli import main
+from fmtlbench.config.resolve import resolve
 from fmtlbench.cost import meter as meter_module
 from fmtlbench.cost.compute import flops_of
 from fmtlbench.data.views import ClientData, View
 from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
 from fmtlbench.listeners import Listener
-from fmtlbench.resolving import resolve
 
 DETERMINISTIC = ("metrics.jsonl", "summary.json", "config.yaml")
 PHASES = {"train", "upload", "aggregate", "download", "evaluate", "checkpoint", "other"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from fmtlbench.base.errors import UsageError
 from fmtlbench.cost.energy import EnergyChoice, choose_energy
 from fmtlbench.cost.place import Place, countries, regions, resolve_place
 from fmtlbench.cost.tracker import intensity
-from fmtlbench.errors import UsageError
 
 
 @pytest.fixture(autouse=True)

@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from fmtlbench import reports
+from fmtlbench.config.resolve import resolve
 from fmtlbench.data.views import ClientData, View
 from fmtlbench.engine.client import Client, TrainReport
 from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
-from fmtlbench.resolving import resolve
 
 ALGORITHMS = {"Local": "local", "FedAvg": "fedavg", "FedProx": "fedprox", "FedAMP": "fedamp", "MaT-FL": "matfl",
               "PCGrad": "pcgrad", "CAGrad": "cagrad", "FedRep": "fedrep", "FedMTL": "fedmtl"}  # fmt: skip

@@ -11,9 +11,9 @@ import torch
 from fake_data import FakeReader
 from fake_real import FakeReal
 
+from fmtlbench.base.errors import FmtlbenchError, UsageError
 from fmtlbench.data import batches
 from fmtlbench.data.views import View
-from fmtlbench.errors import FmtlbenchError, UsageError
 
 CPU = torch.device("cpu")
 

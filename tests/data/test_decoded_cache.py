@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 from fake_real import TASKS, FakeReal, position_sample
 
-from fmtlbench.cache_folder import BrokenCacheError
+from fmtlbench.base.cache_folder import BrokenCacheError
+from fmtlbench.base.errors import FmtlbenchError, UsageError
 from fmtlbench.data import cache, cache_part
 from fmtlbench.data.batches import train_batches
 from fmtlbench.data.cache import CachedDataset, build_cache, cache_folder, open_cached
 from fmtlbench.data.views import View
-from fmtlbench.errors import FmtlbenchError, UsageError
 
 COUNT = 9
 PARTS = 3

@@ -14,16 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny import SCENARIO, TINY
 
+from fmtlbench.base.errors import UsageError
+from fmtlbench.base.seeds import stream
+from fmtlbench.config.resolve import resolve
 from fmtlbench.data import batches
 from fmtlbench.data.label_noise import draw_label_sources
 from fmtlbench.data.open import open_datasets
 from fmtlbench.data.transforms import stretch_labels
 from fmtlbench.data.views import View, client_data
-from fmtlbench.errors import UsageError
 from fmtlbench.listeners import Listener
 from fmtlbench.reports.labels import client_groups
-from fmtlbench.resolving import resolve
-from fmtlbench.seeds import stream
 
 CPU = torch.device("cpu")
 MINI = Path(__file__).parents[3] / "shared" / "mini"

@@ -13,13 +13,13 @@ from fake_data import FakeReader, Images
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fmtlbench.config import DataConfig
+from fmtlbench.base.errors import FmtlbenchError
+from fmtlbench.base.seeds import stream
+from fmtlbench.config.run_config import DataConfig
 from fmtlbench.data.cache import build_cache
 from fmtlbench.data.open import open_split
-from fmtlbench.errors import FmtlbenchError
-from fmtlbench.partitions import _histograms, deal, equal_sizes, histograms, linear_sizes
+from fmtlbench.data.partitions import _histograms, deal, equal_sizes, histograms, linear_sizes
 from fmtlbench.scenarios import Partition
-from fmtlbench.seeds import stream
 
 CLASSES = 6
 
@@ -147,7 +147,7 @@ def test_a_dataset_without_semantic_labels_is_refused():
 
 
 def test_embedded_data_can_be_dealt_by_class(cache):
-    from fmtlbench.datasets.synth import SynthDataset
+    from fmtlbench.data.datasets.synth import SynthDataset
 
     dataset = SynthDataset("synth-nyud", "train", 24, (32, 32))
     assert histograms(dataset).sum(1).max() <= 32 * 32 and (histograms(dataset).sum(1) > 0).all()

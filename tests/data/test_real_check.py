@@ -13,11 +13,11 @@ from fake_data import FakeReader
 from PIL import Image
 
 from fmtlbench.cli import main
-from fmtlbench.config import DataConfig
+from fmtlbench.config.run_config import DataConfig
 from fmtlbench.data import check
 from fmtlbench.data.check import check_split
+from fmtlbench.data.datasets import DATASETS
 from fmtlbench.data.open import open_split
-from fmtlbench.datasets import DATASETS
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from archives import open_real
 from PIL import Image
 from scipy.io import savemat
 
-from fmtlbench.errors import FmtlbenchError
+from fmtlbench.base.errors import FmtlbenchError
 
 FIRST = {"NYUDv2": "0003", "NYUD_MT": "0003", "PASCALContext": "2008_000008"}
 DOMAIN = {"NYUDv2": "nyud", "NYUD_MT": "nyud", "PASCALContext": "pascal"}

@@ -11,7 +11,7 @@ import pytest
 from archives import open_real
 
 from fmtlbench.data.check import check_split
-from fmtlbench.datasets import DATASETS
+from fmtlbench.data.datasets import DATASETS
 
 MINI = Path(__file__).parents[3] / "shared" / "mini"
 pytestmark = pytest.mark.skipif(not MINI.is_dir(), reason="the real samples are not beside this checkout")

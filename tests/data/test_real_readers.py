@@ -10,12 +10,12 @@ import pytest
 from archives import open_real
 from scipy.io import loadmat
 
-from fmtlbench.config import DataConfig
+from fmtlbench.base.errors import FmtlbenchError, UsageError
+from fmtlbench.config.run_config import DataConfig
+from fmtlbench.data.datasets import DATASETS
+from fmtlbench.data.datasets._edges import scoring_edges, training_edges
+from fmtlbench.data.datasets._person_parts import PART_CLASS
 from fmtlbench.data.open import open_split
-from fmtlbench.datasets import DATASETS
-from fmtlbench.datasets._edges import scoring_edges, training_edges
-from fmtlbench.datasets._person_parts import PART_CLASS
-from fmtlbench.errors import FmtlbenchError, UsageError
 from fmtlbench.metrics.edges.image import label_edges
 
 KINDS = {"image": np.uint8, "normals": np.float32, "depth": np.float32}
@@ -192,7 +192,7 @@ def test_only_images_with_people_for_a_client_that_does_parts_alone(root, tmp_pa
     assert open_real("nyud", "train", root).eligible(("semseg",)) is None
     assert told == [(3, 3)]
     with monkeypatch.context() as patch:
-        patch.setattr("fmtlbench.datasets._people.has_person", None)  # the second time nothing is read
+        patch.setattr("fmtlbench.data.datasets._people.has_person", None)  # the second time nothing is read
         assert train.eligible(("human_parts",)).tolist() == [0, 2]
     kept = tmp_path / f"people-{train.digest_of('human_parts')[:32]}.json"
     alone = open_real("pascal", "train", root, tasks=("human_parts",))

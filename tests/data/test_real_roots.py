@@ -8,9 +8,9 @@ import archives
 import pytest
 from archives import open_real
 
-from fmtlbench.datasets import _roots, dataset_for
-from fmtlbench.errors import FmtlbenchError, UsageError
-from fmtlbench.userconfig import config_path, read_user_config
+from fmtlbench.base.errors import FmtlbenchError, UsageError
+from fmtlbench.base.settings_file import config_path, read_user_config
+from fmtlbench.data.datasets import _roots, dataset_for
 
 
 def find_archive(domain, *place, **options):

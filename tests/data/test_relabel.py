@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny import TINY
 
+from fmtlbench.base.seeds import stream
+from fmtlbench.config.resolve import resolve
 from fmtlbench.data.batches import test_batches as scored_batches
 from fmtlbench.data.batches import train_batches
 from fmtlbench.data.open import open_datasets
+from fmtlbench.data.partitions import deal
 from fmtlbench.data.relabel import relabel
 from fmtlbench.data.views import client_data
 from fmtlbench.listeners import Listener
-from fmtlbench.partitions import deal
-from fmtlbench.resolving import resolve
-from fmtlbench.seeds import stream
 
 CPU = torch.device("cpu")
 WORLDS = """\

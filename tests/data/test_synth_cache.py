@@ -12,10 +12,10 @@ import warnings
 import numpy as np
 import pytest
 
-from fmtlbench import jit
-from fmtlbench.cache_folder import cache_root
-from fmtlbench.datasets.synth import VERSION, SynthDataset, cache, dataset, generate
-from fmtlbench.errors import UsageError
+from fmtlbench.base import jit
+from fmtlbench.base.cache_folder import cache_root
+from fmtlbench.base.errors import UsageError
+from fmtlbench.data.datasets.synth import VERSION, SynthDataset, cache, dataset, generate
 
 LENGTH = 20  # more than one chunk
 SIZE = (16, 24)
@@ -126,7 +126,7 @@ def test_pickled_dataset_carries_no_pixels(tmp_path, monkeypatch):
 
 
 def child(code, folder):
-    code = "import os, sys\nfrom fmtlbench.datasets.synth import SynthDataset\n" + code
+    code = "import os, sys\nfrom fmtlbench.data.datasets.synth import SynthDataset\n" + code
     return subprocess.Popen([sys.executable, "-c", code, str(folder)], stdout=subprocess.PIPE, stdin=subprocess.PIPE)
 
 

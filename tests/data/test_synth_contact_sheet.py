@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from fmtlbench.data.contact_sheet import contact_sheet
-from fmtlbench.datasets.synth import DOMAINS, generate
-from fmtlbench.kinds._colours import palette
+from fmtlbench.data.datasets.synth import DOMAINS, generate
+from fmtlbench.tasks._kinds._colours import palette
 
 
 @pytest.mark.parametrize("name", sorted(DOMAINS))

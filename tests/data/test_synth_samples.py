@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from fmtlbench.datasets.synth import DOMAINS, SPLITS, VERSION, SynthDataset, focal, generate
-from fmtlbench.datasets.synth import labels as label_rules
-from fmtlbench.datasets.synth.sample import full_sample, stream
-from fmtlbench.datasets.synth.spec import ROOM_CLASSES
-from fmtlbench.errors import UsageError
+from fmtlbench.base.errors import UsageError
+from fmtlbench.data.datasets.synth import DOMAINS, SPLITS, VERSION, SynthDataset, focal, generate
+from fmtlbench.data.datasets.synth import labels as label_rules
+from fmtlbench.data.datasets.synth.sample import full_sample, stream
+from fmtlbench.data.datasets.synth.spec import ROOM_CLASSES
 
 NAMES = sorted(DOMAINS)
 
@@ -274,6 +274,8 @@ def test_bad_requests_are_usage_errors_that_say_what_is_valid(arguments, message
 
 
 def test_the_listing_needs_neither_torch_nor_the_renderer():
-    code = "import sys, fmtlbench.datasets.synth as s; assert s.DOMAINS; print({'torch', 'numba'} & set(sys.modules))"
+    code = (
+        "import sys, fmtlbench.data.datasets.synth as s; assert s.DOMAINS; print({'torch', 'numba'} & set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

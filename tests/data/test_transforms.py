@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from fake_real import position_sample
 
+from fmtlbench.base.errors import UsageError
 from fmtlbench.data.tensors import to_tensors
 from fmtlbench.data.transforms import AUGMENTATIONS, COLOUR, geometry, test_transform, train_transform
 from fmtlbench.data.transforms.geometry import centred, draw_crop
-from fmtlbench.errors import UsageError
 
 scored = test_transform
 del test_transform  # pytest would take it for a test

@@ -7,8 +7,8 @@ import colorsys
 import numpy as np
 import pytest
 
-from fmtlbench.data.transforms.kernels import HUES, distort
 from fmtlbench.data.transforms.photometric import photometric
+from fmtlbench.data.transforms.pixel_passes import HUES, distort
 
 BYTES = np.arange(256, dtype=np.uint8)
 

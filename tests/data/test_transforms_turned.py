@@ -10,8 +10,8 @@ import pytest
 import torch
 from fake_real import FakeReal, position_sample
 
-from fmtlbench.amounts import Amounts
 from fmtlbench.data import batches
+from fmtlbench.data.amounts import Amounts
 from fmtlbench.data.cache import build_cache, open_cached
 from fmtlbench.data.transforms import COLOUR, test_transform, train_transform
 from fmtlbench.data.transforms.geometry import Turn, centred, draw_scale, resized

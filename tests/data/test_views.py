@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from fake_data import Images
 
+from fmtlbench.base.errors import UsageError
+from fmtlbench.config.resolve import resolve
 from fmtlbench.data.views import client_data, newcomers, parties
-from fmtlbench.errors import UsageError
-from fmtlbench.resolving import resolve
 from fmtlbench.scenarios import scenario_files
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from fmtlbench.base.errors import FmtlbenchError
 from fmtlbench.cli import main
-from fmtlbench.datasets import dataset_for, open_split
-from fmtlbench.datasets.cityscapes import CLASSES
-from fmtlbench.errors import FmtlbenchError
+from fmtlbench.data.datasets import dataset_for, open_split
+from fmtlbench.data.datasets.cityscapes import CLASSES
 
 IMAGES = {
     "train": ("aachen_000000_000019", "aachen_000001_000019", "bochum_000000_000313"),

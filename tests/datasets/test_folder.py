@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from fmtlbench.base.errors import FmtlbenchError, UsageError
 from fmtlbench.cli import main
-from fmtlbench.datasets import dataset_of_file, open_split
-from fmtlbench.errors import FmtlbenchError, UsageError
+from fmtlbench.data.datasets import dataset_of_file, open_split
 
 IDS = {"train": ["a", "b", "c"], "test": ["d"]}
 DESCRIPTION = (

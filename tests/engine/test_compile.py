@@ -15,11 +15,11 @@ from safetensors import safe_open
 from torch import nn
 
 from fmtlbench import cli
+from fmtlbench.base.errors import FmtlbenchError
+from fmtlbench.config.resolve import resolve
 from fmtlbench.engine import torch_compile as module
 from fmtlbench.engine.torch_compile import check_compile, compile_fully, compiler_errors, many_graphs
 from fmtlbench.engine.track import Track
-from fmtlbench.errors import FmtlbenchError
-from fmtlbench.resolving import resolve
 
 CPU = torch.device("cpu")
 ALONE = "description: one\npaper: none\nversion: 1\nclients:\n  - {dataset: nyud, tasks: [depth]}\n"

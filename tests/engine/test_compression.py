@@ -11,7 +11,7 @@ from tiny import TINY, TWINS
 from trio import rows_of
 
 import fmtlbench
-from fmtlbench.config import FederationConfig
+from fmtlbench.config.run_config import FederationConfig
 from fmtlbench.engine.compression import Compressor, round_to_levels
 from fmtlbench.exchange import TensorSlice
 
@@ -132,8 +132,8 @@ def test_interrupted_is_uninterrupted(twin_run, tmp_path):
 
 
 def test_bad_values_are_refused():
-    from fmtlbench.errors import UsageError
-    from fmtlbench.resolving import resolve
+    from fmtlbench.base.errors import UsageError
+    from fmtlbench.config.resolve import resolve
 
     for key, value, words in (
         ("compression", "gzip", "topk"),

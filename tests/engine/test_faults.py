@@ -14,10 +14,10 @@ import pytest
 import torch
 from interrupt import AtStep, Stopped, unless
 
+from fmtlbench.base.errors import FmtlbenchError
 from fmtlbench.engine import checkpoint, precision
-from fmtlbench.errors import FmtlbenchError
+from fmtlbench.engine.losses import LOSSES, weighted_bce
 from fmtlbench.listeners import Listener
-from fmtlbench.losses import LOSSES, weighted_bce
 from fmtlbench.tasks import TASKS
 
 

@@ -9,7 +9,7 @@ from tiny import TINY, make_federation
 from trio import rows_of
 
 import fmtlbench
-from fmtlbench.config import FederationConfig
+from fmtlbench.config.run_config import FederationConfig
 from fmtlbench.engine.faults import attend
 from fmtlbench.exchange import Party
 

@@ -12,10 +12,10 @@ import pytest
 from tiny import make_federation
 
 from fmtlbench.algorithms import ALGORITHMS
+from fmtlbench.base.errors import FmtlbenchError, UsageError
 from fmtlbench.cli import main
-from fmtlbench.errors import FmtlbenchError, UsageError
-from fmtlbench.hooks import MethodError
-from fmtlbench.resolving import resolve
+from fmtlbench.config.resolve import resolve
+from fmtlbench.exchange.hooks import MethodError
 
 GOOD = """\
 import sys

@@ -15,10 +15,10 @@ from safetensors.torch import load_file
 from tiny import SCENARIO, TINY
 
 import fmtlbench
+from fmtlbench.base.errors import UsageError
 from fmtlbench.cli import main
 from fmtlbench.data.tensors import MEAN, STD
-from fmtlbench.engine.stored_run import StoredRun
-from fmtlbench.errors import UsageError
+from fmtlbench.inference.stored_run import StoredRun
 from fmtlbench.listeners import Listener
 
 CPU = torch.device("cpu")

@@ -10,14 +10,14 @@ import pytest
 import torch
 from tiny import TINY, TWINS, make_federation
 
-from fmtlbench.client_models import build_client_model
-from fmtlbench.configured_tasks import task_specs
+from fmtlbench.base.errors import UsageError
+from fmtlbench.config.resolve import parse_overrides, resolve
+from fmtlbench.data.configured_tasks import task_specs
+from fmtlbench.engine.client_models import build_client_model
 from fmtlbench.engine.federation import Federation
+from fmtlbench.engine.losses import balanced_bce
 from fmtlbench.engine.optim import learning_rate
-from fmtlbench.errors import UsageError
-from fmtlbench.flat_model import FlatModel
-from fmtlbench.losses import balanced_bce
-from fmtlbench.resolving import parse_overrides, resolve
+from fmtlbench.networks.flat import FlatModel
 
 SMALL = {**TINY, "data.size": {"pascal": [32, 64], "nyud": [32, 64]}}  # instance norm needs two positions
 NETWORKS = {

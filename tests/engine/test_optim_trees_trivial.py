@@ -10,14 +10,14 @@ import pytest
 import torch
 from fake_data import FakeReader
 
-from fmtlbench.config import TrainConfig
+from fmtlbench.config.resolve import resolve
+from fmtlbench.config.run_config import TrainConfig
+from fmtlbench.data.datasets import dataset_for
 from fmtlbench.data.views import View
-from fmtlbench.datasets import dataset_for
 from fmtlbench.engine.evaluate import make_meter
 from fmtlbench.engine.optim import learning_rate, make_optimizer
 from fmtlbench.engine.state_trees import join_tree, split_tree, to_device
 from fmtlbench.engine.trivial import best_constant
-from fmtlbench.resolving import resolve
 from fmtlbench.tasks import TASKS
 
 CPU = torch.device("cpu")
@@ -261,7 +261,7 @@ def test_many_pixels_are_thinned_for_the_direction_only(monkeypatch):
     labels = np.random.default_rng(0).normal([0, 0, 2], 1, (4, 16, 16, 3))
     labels = (labels / np.linalg.norm(labels, axis=-1, keepdims=True)).astype(np.float32)
     exact = constant("normals", labels)
-    monkeypatch.setattr("fmtlbench.kinds._constants.DIRECTIONS", 100)
+    monkeypatch.setattr("fmtlbench.tasks._kinds._constants.DIRECTIONS", 100)
     assert exact - 1e-3 < constant("normals", labels) < exact + 2
 
 

@@ -9,10 +9,10 @@ import pytest
 from copied_package import package  # noqa: F401  (a fixture)
 from interrupt import AfterRound, Stopped
 
-from fmtlbench.code_identity import Sources
-from fmtlbench.configured_code import code_of
 from fmtlbench.engine import run as engine_run
 from fmtlbench.listeners import Listener
+from fmtlbench.runs.code_identity import Sources
+from fmtlbench.runs.configured_code import code_of
 
 EDIT = "\nADDED = 1\n"
 

@@ -13,11 +13,11 @@ import torch
 from interrupt import AtMessage, AtStep, always, die, unless
 
 from fmtlbench.algorithms.fedhca2 import FedHCA2
+from fmtlbench.base.errors import FmtlbenchError
 from fmtlbench.data import open as data_open
 from fmtlbench.engine import checkpoint
 from fmtlbench.engine import run as engine_run
 from fmtlbench.engine.messages import Evaluate, Install, Train
-from fmtlbench.errors import FmtlbenchError
 from fmtlbench.runs.store import RunStore
 
 DETERMINISTIC = ("metrics.jsonl", "sums.npz", "summary.json", "config.yaml")

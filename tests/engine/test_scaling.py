@@ -11,6 +11,8 @@ import pytest
 import torch
 from tiny import TINY, make_federation
 
+from fmtlbench.base.errors import FmtlbenchError, UsageError
+from fmtlbench.config.resolve import resolve
 from fmtlbench.cost.energy import Reading
 from fmtlbench.cost.processes import ProcessUse, add_energy, add_memory
 from fmtlbench.cost.tracker import Source
@@ -19,9 +21,7 @@ from fmtlbench.engine.client_memory import client_memory
 from fmtlbench.engine.messages import Install, Load, Train
 from fmtlbench.engine.packing import Array, count_bytes, pack, unpack
 from fmtlbench.engine.parking import Parking
-from fmtlbench.errors import FmtlbenchError, UsageError
-from fmtlbench.ray_cluster import connected
-from fmtlbench.resolving import resolve
+from fmtlbench.engine.ray.cluster import connected
 
 CPU = torch.device("cpu")
 
@@ -71,7 +71,7 @@ def test_contents_may_lie_elsewhere():
 
 
 def test_clients_are_dealt_so_that_nobody_has_much_more():
-    from fmtlbench.engine.ray_executor import share_out
+    from fmtlbench.engine.ray.executor import share_out
 
     assert share_out([5, 4, 3, 3, 3], 2) == [[0, 3], [1, 2, 4]] or share_out([5, 4, 3, 3, 3], 2) == [[0, 2], [1, 3, 4]]
     assert share_out([1.0] * 6, 3) == [[0, 3], [1, 4], [2, 5]]

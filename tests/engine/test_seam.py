@@ -8,12 +8,12 @@ import pytest
 import torch
 from tiny import THREE, TINY, make_federation
 
+from fmtlbench.config.resolve import resolve
 from fmtlbench.engine.checkpoint import Checkpoint, save_checkpoint
 from fmtlbench.engine.executor import SerialExecutor
 from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
 from fmtlbench.engine.messages import Evaluate, Install, Load, Save, Send, Train
-from fmtlbench.resolving import resolve
 
 QUICK = {**TINY, "train.local_epochs.nyud": 1, "data.size": {"pascal": [32, 32], "nyud": [32, 32]}}
 

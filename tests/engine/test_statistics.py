@@ -15,7 +15,7 @@ from fmtlbench.algorithms.matfl import voting_tensors
 from fmtlbench.engine.checkpoint import Checkpoint
 from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
-from fmtlbench.engine.stored_run import StoredRun
+from fmtlbench.inference.stored_run import StoredRun
 from fmtlbench.listeners import Listener
 
 DEEPLAB = {"model.architecture": "matfl", "model.backbone": "resnet_nano"}  # BatchNorm in encoder and decoders

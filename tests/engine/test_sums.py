@@ -7,9 +7,10 @@ from interrupt import stopped_and_whole
 from tiny import SCENARIO, TINY
 
 import fmtlbench
+from fmtlbench.base.stored import DamagedRun
 from fmtlbench.engine.executor import SerialExecutor
 from fmtlbench.engine.messages import Evaluate
-from fmtlbench.runs.folder import DamagedRun, RunFolder
+from fmtlbench.runs.folder import RunFolder
 from fmtlbench.runs.sums_file import read_sums, write_sums
 from fmtlbench.submissions.rescoring import find_difference, rescore
 

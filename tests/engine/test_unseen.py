@@ -12,12 +12,12 @@ from interrupt import AtMessage, always, unless
 from tiny import SCENARIO, TINY
 
 from fmtlbench.algorithms.fedavg import FedAvg
-from fmtlbench.client_models import build_client_model
+from fmtlbench.base.errors import FmtlbenchError
+from fmtlbench.config.resolve import resolve
+from fmtlbench.engine.client_models import build_client_model
 from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
 from fmtlbench.engine.messages import Evaluate, Install
-from fmtlbench.errors import FmtlbenchError
-from fmtlbench.resolving import resolve
 from fmtlbench.runs.store import RunStore
 
 # A pool of its own leaves the shares of the others as they are.

@@ -9,8 +9,8 @@ import pytest
 from tiny import SCENARIO, TINY, make_federation
 
 import fmtlbench
-from fmtlbench.errors import UsageError
-from fmtlbench.resolving import resolve
+from fmtlbench.base.errors import UsageError
+from fmtlbench.config.resolve import resolve
 
 SHOW = {"evaluation.updates": "encoder"}
 

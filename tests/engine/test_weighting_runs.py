@@ -10,9 +10,9 @@ from interrupt import stopped_and_whole
 from tiny import TINY, make_federation
 from trio import SMALLER, TRIO, rows_of
 
-from fmtlbench.errors import FmtlbenchError, UsageError
+from fmtlbench.base.errors import FmtlbenchError, UsageError
+from fmtlbench.config.resolve import resolve
 from fmtlbench.listeners import Listener
-from fmtlbench.resolving import resolve
 from fmtlbench.weightings import WEIGHTINGS
 
 OWN = """\

@@ -12,11 +12,11 @@ from interrupt import AtMessage
 from tiny import TINY
 
 import fmtlbench
+from fmtlbench.base.errors import UsageError
+from fmtlbench.config.resolve import resolve
 from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
 from fmtlbench.engine.messages import Evaluate, Install
-from fmtlbench.errors import UsageError
-from fmtlbench.resolving import resolve
 
 TWINS = """\
 description: three alike clients

@@ -12,9 +12,9 @@ from tiny import TINY, make_federation
 from trio import SMALLER, TRIO, rows_of
 
 from fmtlbench.algorithms import ALGORITHMS
+from fmtlbench.base.errors import UsageError
+from fmtlbench.config.resolve import resolve
 from fmtlbench.engine.client import turns_of
-from fmtlbench.errors import UsageError
-from fmtlbench.resolving import resolve
 
 # What travels each way in a round, by definition; FedSTA's decoders only in rounds that `unify_every` divides.
 TRAVELS = {

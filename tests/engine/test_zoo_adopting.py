@@ -11,7 +11,7 @@ from tiny import TINY, TWINS, make_federation
 from trio import SMALLER, rows_of
 
 from fmtlbench.algorithms.ifca import add_noise
-from fmtlbench.losses import task_loss
+from fmtlbench.engine.losses import task_loss
 
 METHODS = ["fedala", "fedatlas", "fedfomo", "ifca"]
 # Options with which a method's own part counts in three rounds and does not take long.

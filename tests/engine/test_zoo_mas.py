@@ -13,8 +13,8 @@ from tiny import TINY, make_federation
 from trio import SMALLER, TRIO, rows_of
 
 import fmtlbench
-from fmtlbench.errors import RefusedError
-from fmtlbench.resolving import resolve
+from fmtlbench.base.errors import RefusedError
+from fmtlbench.config.resolve import resolve
 
 # As the zoo's three clients, but that the single task is one of the four's.
 CHAIN = TRIO.replace("sal", "semseg")

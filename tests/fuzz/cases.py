@@ -333,7 +333,7 @@ def names(draw):
 
 @functools.cache
 def stored_config() -> dict:
-    from fmtlbench.resolving import resolve
+    from fmtlbench.config.resolve import resolve
 
     return yaml.safe_load(resolve("fedavg", "st_mt_1").dump())
 

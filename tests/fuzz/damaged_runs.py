@@ -26,7 +26,7 @@ _made: list[tempfile.TemporaryDirectory] = []  # removed when Python ends
 def trained_runs() -> Path:
     """A folder with duo.yml and runs/: three methods trained for two rounds."""
     import fmtlbench
-    from fmtlbench.request import RunRequest
+    from fmtlbench.config.request import RunRequest
 
     folder = new_folder()
     (folder / "duo.yml").write_text(SCENARIO)

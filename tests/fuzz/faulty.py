@@ -141,7 +141,7 @@ class Patient:
 
     def try_case(self, case: HookCase, deadline: float = DEADLINE) -> tuple[str, str]:
         """One round with the answer, as a run does it: (outcome, what was said)."""
-        from fmtlbench.errors import FmtlbenchError
+        from fmtlbench.base.errors import FmtlbenchError
 
         method = getattr(self.federation.algorithm, "_method", self.federation.algorithm)
         method.told = None

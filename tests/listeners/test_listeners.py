@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fmtlbench import cli
-from fmtlbench.errors import UnknownNameError, UsageError
+from fmtlbench.base.errors import UnknownNameError, UsageError
 from fmtlbench.listeners import LISTENERS, Listener, Listeners, find_listeners
 from fmtlbench.runs.file_names import ROUNDS, SUMMARY
 from fmtlbench.runs.find import locate_runs

@@ -154,7 +154,7 @@ def check_wandb(told, sessions: int) -> None:
 @pytest.mark.parametrize(("mode", "resume"), [("", None), ("offline", None), ("online", "allow"), ("disabled", None)])
 def test_wandb_mode_is_respected(mode, resume, tmp_path, monkeypatch):
     """With a stand-in for the package: nothing here may reach a server."""
-    from fmtlbench.resolving import resolve
+    from fmtlbench.config.resolve import resolve
 
     calls = []
     run = SimpleNamespace(finish=lambda exit_code: calls.append(exit_code))

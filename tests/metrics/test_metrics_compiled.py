@@ -12,9 +12,9 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
-from fmtlbench import compiled as dispatch
-from fmtlbench import kernels
 from fmtlbench.metrics import METRICS, RMSE, MeanAngle, MetricError
+from fmtlbench.metrics import _compiled as dispatch
+from fmtlbench.metrics import _pixel_passes as kernels
 from fmtlbench.tasks import TASKS
 
 SHAPE = (2, 37, 61)  # 2257 pixels an image: blocks are cut, and the last one is not full
@@ -251,6 +251,8 @@ def test_torch_takes_what_kernels_do_not_read(monkeypatch):
 
 
 def test_tasks_and_dispatch_import_nothing_heavy():
-    code = "import sys, fmtlbench.tasks, fmtlbench.compiled; print(sorted({'torch', 'numba'} & set(sys.modules)))"
+    code = (
+        "import sys, fmtlbench.tasks, fmtlbench.metrics._compiled; print(sorted({'torch', 'numba'} & set(sys.modules)))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

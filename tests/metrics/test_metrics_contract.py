@@ -13,7 +13,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fmtlbench.errors import FmtlbenchError
+from fmtlbench.base.errors import FmtlbenchError
 from fmtlbench.metrics import METRICS, MetricError
 
 NAMES = ["edge_loss", "edge_loss_public", "maxf", "merr", "miou", "odsf", "rmse"]

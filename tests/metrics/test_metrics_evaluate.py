@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 from scipy.io import savemat
 
+from fmtlbench.base.errors import FmtlbenchError, UsageError
 from fmtlbench.cli import evaluate
-from fmtlbench.errors import FmtlbenchError, UsageError
 from fmtlbench.metrics import MaxF, MeanAngle, OdsF
 
 IDS = ("0007", "0012", "1301")

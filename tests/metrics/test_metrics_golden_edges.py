@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from fmtlbench.metrics import OdsF
-from fmtlbench.metrics.edges import curve, image, kernels, nms
+from fmtlbench.metrics.edges import curve, image, nms
+from fmtlbench.metrics.edges import sweeps as kernels
 
 
 def test_thinning_equals_the_converged_maps(golden):

@@ -13,7 +13,8 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 from skimage.morphology import thin
 
 from fmtlbench.metrics import MetricError, OdsF
-from fmtlbench.metrics.edges import curve, image, kernels
+from fmtlbench.metrics.edges import curve, image
+from fmtlbench.metrics.edges import sweeps as kernels
 
 
 def lines(rows=90, cols=110):

@@ -14,13 +14,13 @@ from fake_data import FakeReader
 from golden_files import cases
 from golden_meters import feed
 
-from fmtlbench.configured_tasks import task_specs
-from fmtlbench.datasets import dataset_for
+from fmtlbench.config.resolve import resolve
+from fmtlbench.data.configured_tasks import task_specs
+from fmtlbench.data.datasets import dataset_for
+from fmtlbench.data.meters import make_meter
 from fmtlbench.engine.trivial import best_constant
-from fmtlbench.meters import make_meter
 from fmtlbench.metrics import EdgeLossPublic, MaxF, MetricError
 from fmtlbench.metrics.maxf import levels
-from fmtlbench.resolving import resolve
 from fmtlbench.tasks import TASKS
 
 MINI = Path(__file__).parents[3] / "shared" / "mini"

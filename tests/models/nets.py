@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from fmtlbench.architectures import ARCHITECTURES
-from fmtlbench.models.backbones import Encoder
-from fmtlbench.models.net import DenseNet
+from fmtlbench.networks.architectures import ARCHITECTURES
+from fmtlbench.networks.backbones import Encoder
+from fmtlbench.networks.net import DenseNet
 
 NYUD = {"semseg": 40, "normals": 3, "edge": 1, "depth": 1}
 SMALL = {"semseg": 7, "normals": 3, "edge": 1}

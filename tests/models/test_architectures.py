@@ -8,10 +8,10 @@ from nets import PAIRS, SMALL, network, shapes_only
 from torch import nn
 from torchvision.models.segmentation.deeplabv3 import DeepLabHead
 
-from fmtlbench.errors import UsageError
-from fmtlbench.models._unet import decoder_widths
-from fmtlbench.models.backbones import Encoder
-from fmtlbench.models.catalog import BACKBONES
+from fmtlbench.base.errors import UsageError
+from fmtlbench.networks._unet import decoder_widths
+from fmtlbench.networks.backbones import Encoder
+from fmtlbench.networks.catalog import BACKBONES
 
 IMAGE = torch.rand(2, 3, 64, 64, generator=torch.Generator().manual_seed(1))
 

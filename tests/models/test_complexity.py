@@ -10,8 +10,8 @@ import pytest
 import torch
 from nets import NYUD, network, shapes_only
 
-from fmtlbench.models.complexity import flops, parameters, step_flops, table1_operations
-from fmtlbench.models.net import DenseNet
+from fmtlbench.networks.complexity import flops, parameters, step_flops, table1_operations
+from fmtlbench.networks.net import DenseNet
 
 SIZE = (448, 576)
 

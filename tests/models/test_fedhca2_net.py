@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fmtlbench.client_models import build_model
-from fmtlbench.config import ModelConfig
-from fmtlbench.errors import UsageError
-from fmtlbench.flat_model import FlatModel
-from fmtlbench.models.backbones import Encoder
-from fmtlbench.models.fedhca2 import MultiDecoderNet
+from fmtlbench.base.errors import UsageError
+from fmtlbench.config.run_config import ModelConfig
+from fmtlbench.engine.client_models import build_model
+from fmtlbench.networks.backbones import Encoder
+from fmtlbench.networks.fedhca2 import MultiDecoderNet
+from fmtlbench.networks.flat import FlatModel
 
 NANO = ModelConfig("fedhca2", "swin_nano", False)
 

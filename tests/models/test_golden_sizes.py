@@ -7,7 +7,7 @@ import torch
 from golden_files import load
 from nets import NYUD, shapes_only
 
-from fmtlbench.models.complexity import parameters
+from fmtlbench.networks.complexity import parameters
 
 PASCAL = {"semseg": 21, "human_parts": 7, "normals": 3, "edge": 1, "sal": 2}
 NETWORKS = {

@@ -8,10 +8,10 @@ from nets import NYUD, SMALL, network
 from torch import nn
 from torch.nn import functional as F
 
-from fmtlbench.client_models import build_model
-from fmtlbench.config import ModelConfig
-from fmtlbench.models.backbones import Encoder
-from fmtlbench.models.fmtl_tc import ConditionedBlock, TaskEmbedding, TCNet, pooled, task_codes
+from fmtlbench.config.run_config import ModelConfig
+from fmtlbench.engine.client_models import build_model
+from fmtlbench.networks.backbones import Encoder
+from fmtlbench.networks.fmtl_tc import ConditionedBlock, TaskEmbedding, TCNet, pooled, task_codes
 
 IMAGE = torch.rand(2, 3, 64, 64, generator=torch.Generator().manual_seed(1))
 BACKBONES = ["swin_nano", "resnet_nano"]

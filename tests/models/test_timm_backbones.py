@@ -14,15 +14,15 @@ from nets import SMALL, network, shapes_only
 from safetensors.torch import save_file
 from timm.layers import DropPath
 
-from fmtlbench.client_models import build_model
-from fmtlbench.config import ModelConfig
-from fmtlbench.errors import UsageError
-from fmtlbench.models.backbones import Encoder, check_sizes
-from fmtlbench.models.catalog import misfit, timm_names
-from fmtlbench.models.complexity import flops
-from fmtlbench.models.timm_networks import find_form
-from fmtlbench.models.weights import check_weights, describe_weights, weights_identity
-from fmtlbench.resolving import resolve
+from fmtlbench.base.errors import UsageError
+from fmtlbench.config.resolve import resolve
+from fmtlbench.config.run_config import ModelConfig
+from fmtlbench.engine.client_models import build_model
+from fmtlbench.networks.backbones import Encoder, check_sizes
+from fmtlbench.networks.catalog import misfit, timm_names
+from fmtlbench.networks.complexity import flops
+from fmtlbench.networks.timm_networks import find_form
+from fmtlbench.networks.weights import check_weights, describe_weights, weights_identity
 
 SIZE = (64, 96)
 IMAGE = torch.rand(2, 3, *SIZE, generator=torch.Generator().manual_seed(1))
@@ -194,8 +194,8 @@ def test_names_are_those_timm_lists():
 def test_names_are_checked_without_torch():
     code = """\
         import sys
-        from fmtlbench.errors import UsageError
-        from fmtlbench.resolving import resolve
+        from fmtlbench.base.errors import UsageError
+        from fmtlbench.config.resolve import resolve
         assert resolve("fedavg", "st_mt_1", overrides={"model.backbone": "timm/resnet50"}).model.pretrained
         try:
             resolve("fedavg", "st_mt_1", overrides={"model.backbone": "timm/resnet5O"})
@@ -294,7 +294,9 @@ def test_an_encoder_whose_shapes_depend_on_the_image_size():
 def test_timms_own_weights_are_asked_for_by_their_name(monkeypatch, tmp_path):
     save_file(whole_network("regnetx_002").state_dict(), file := tmp_path / "model.safetensors")
     asked = []
-    monkeypatch.setattr("fmtlbench.models.weights.fetch", lambda name: asked.append(name) or (file, f"{name}.default"))
+    monkeypatch.setattr(
+        "fmtlbench.networks.weights.fetch", lambda name: asked.append(name) or (file, f"{name}.default")
+    )
     config = ModelConfig("fedhca2", "timm/regnetx_002", pretrained=True)
     assert check_weights(config, SIZE, "pyramid") == [] and asked == ["regnetx_002"]
     assert weights_identity(config)["name"] == "regnetx_002.default"

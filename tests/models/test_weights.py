@@ -17,18 +17,18 @@ import timm
 import torch
 from safetensors.torch import load_file, save_file
 
-from fmtlbench.architectures import ARCHITECTURES
-from fmtlbench.client_models import build_model
-from fmtlbench.config import ModelConfig
-from fmtlbench.datasets.synth import VERSION as DATA_VERSION
-from fmtlbench.errors import FmtlbenchError, UsageError
-from fmtlbench.files import sha256_file
-from fmtlbench.models import weights, weights_hub, weights_shipped
-from fmtlbench.models.backbones import Encoder
-from fmtlbench.models.catalog import BACKBONES
-from fmtlbench.models.weights import WeightsError, check_weights, resolved, weights_identity
+from fmtlbench.base.errors import FmtlbenchError, UsageError
+from fmtlbench.base.files import sha256_file
+from fmtlbench.config.resolve import resolve
+from fmtlbench.config.run_config import ModelConfig
+from fmtlbench.data.datasets.synth import VERSION as DATA_VERSION
+from fmtlbench.engine.client_models import build_model
+from fmtlbench.networks import weights, weights_hub, weights_shipped
+from fmtlbench.networks.architectures import ARCHITECTURES
+from fmtlbench.networks.backbones import Encoder
+from fmtlbench.networks.catalog import BACKBONES
+from fmtlbench.networks.weights import WeightsError, check_weights, resolved, weights_identity
 from fmtlbench.pretrain import Plan, pretrain
-from fmtlbench.resolving import resolve
 
 PHOTOS = Path(__file__).parents[3] / "shared" / "mini" / "PASCALContext" / "JPEGImages"
 SIZE = (64, 64)

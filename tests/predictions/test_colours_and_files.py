@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from fmtlbench.datasets._files import read_array
-from fmtlbench.errors import FmtlbenchError, UsageError
-from fmtlbench.kinds._colours import blend_depth, class_colours, palette, voc_palette
-from fmtlbench.predictions.write import ABOUT, replace_predictions
+from fmtlbench.base.errors import FmtlbenchError, UsageError
+from fmtlbench.data.datasets._files import read_array
+from fmtlbench.inference.write import ABOUT, replace_predictions
 from fmtlbench.tasks import TASKS
+from fmtlbench.tasks._kinds._colours import blend_depth, class_colours, palette, voc_palette
 
 NAMES = {"semseg": tuple(map(str, range(21))), "human_parts": ("background", *"abcdef")}
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from fmtlbench.predictions.examples import LARGEST, SMALLEST, write_examples
-from fmtlbench.predictions.panel import PanelRow, PanelTask, draw_panel, merge_clients
+from fmtlbench.inference.examples import LARGEST, SMALLEST, write_examples
+from fmtlbench.inference.panel import PanelRow, PanelTask, draw_panel, merge_clients
 
 SIDE = 8
 

@@ -14,15 +14,15 @@ from fake_data import FakeReader
 from tiny import TINY
 
 import fmtlbench
+from fmtlbench.base.errors import FmtlbenchError, UsageError
 from fmtlbench.cli import main
 from fmtlbench.data.batches import test_batches as batches_of
 from fmtlbench.data.transforms import test_transform as padded
 from fmtlbench.data.views import ClientData, View
-from fmtlbench.engine.predict import check_comparable, panel_rows, predict_run, save_predictions
-from fmtlbench.engine.stored_run import StoredRun, sample_at_own_size, stretch
-from fmtlbench.errors import FmtlbenchError, UsageError
+from fmtlbench.inference.predict import check_comparable, panel_rows, predict_run, save_predictions
+from fmtlbench.inference.stored_run import StoredRun, sample_at_own_size, stretch
+from fmtlbench.inference.write import ABOUT
 from fmtlbench.listeners import Listener
-from fmtlbench.predictions.write import ABOUT
 
 CPU = torch.device("cpu")
 ALL_TASKS = """\

@@ -24,7 +24,7 @@ from typing import Any
 IMPORTED = (
     "torch", "torch._dynamo", "torch.utils.flop_counter", "torchvision", "timm", "numba", "pandas", "scipy.stats",
     "matplotlib.pyplot", "skimage", "rich.console", "fmtlbench.api", "fmtlbench.cli", "fmtlbench.engine.run",
-    "fmtlbench.engine.factory", "fmtlbench.metrics.edges.kernels",
+    "fmtlbench.engine.factory", "fmtlbench.metrics.edges.sweeps",
 )  # fmt: skip
 
 

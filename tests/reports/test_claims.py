@@ -9,8 +9,9 @@ import pytest
 from made_rounds import EIGHTEEN, write_rounds
 from made_runs import ST_MT_1
 
+from fmtlbench.base.errors import UsageError
+from fmtlbench.base.yamlfile import dump_yaml
 from fmtlbench.cli import main
-from fmtlbench.errors import UsageError
 from fmtlbench.reports.claims import (
     FAILS,
     HOLDS,
@@ -26,7 +27,6 @@ from fmtlbench.reports.claims import (
 from fmtlbench.reports.collect import collect
 from fmtlbench.reports.formats import render
 from fmtlbench.reports.published import load_published, number
-from fmtlbench.yamlfile import dump_yaml
 
 HOLD_IN_PRINT = [
     "fedhca2_best_on_most_metrics_st_mt_1",

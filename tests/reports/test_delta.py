@@ -10,8 +10,8 @@ import pytest
 from made_rounds import write_rounds
 from made_runs import DUO, write_absence, write_run
 
+from fmtlbench.base.errors import UsageError
 from fmtlbench.cli import main
-from fmtlbench.errors import UsageError
 from fmtlbench.reports.collect import collect
 from fmtlbench.reports.cost import cost_tables
 from fmtlbench.reports.delta import Bases, Delta, find_reference, parse_task_weights

@@ -7,10 +7,10 @@ import json
 import pytest
 from made_runs import write_run
 
+from fmtlbench.config.resolve import resolve
 from fmtlbench.reports.collect import collect
 from fmtlbench.reports.leaderboard import leaderboards
 from fmtlbench.reports.settings import say_departures
-from fmtlbench.resolving import resolve
 
 
 def test_a_config_knows_what_was_changed_and_its_hash_does_not_ask():

@@ -8,7 +8,7 @@ from made_runs import write_run
 from scipy.stats import ttest_1samp
 from statsmodels.stats.multitest import multipletests
 
-from fmtlbench.errors import UsageError
+from fmtlbench.base.errors import UsageError
 from fmtlbench.reports.collect import collect
 from fmtlbench.reports.delta import Delta, Unit, gain
 from fmtlbench.reports.intervals import corrected, interval_method, mean_interval, mean_p

@@ -7,7 +7,7 @@ import pytest
 from made_rounds import write_rounds
 from made_runs import DUO, ST_MT_1
 
-from fmtlbench.errors import UsageError
+from fmtlbench.base.errors import UsageError
 from fmtlbench.metrics import delta_m
 from fmtlbench.reports.collect import collect
 from fmtlbench.reports.delta import BaseError

@@ -10,7 +10,7 @@ import pytest
 from made_rounds import EIGHTEEN, NINE, write_rounds
 from made_runs import DUO, ST_MT_1
 
-from fmtlbench.errors import FmtlbenchError, UsageError
+from fmtlbench.base.errors import FmtlbenchError, UsageError
 from fmtlbench.reports.collect import collect
 from fmtlbench.reports.plots import KINDS, Options, make_figure
 from fmtlbench.reports.plots._curves import PlotError

@@ -6,7 +6,7 @@ import matplotlib as mpl
 import pytest
 
 from fmtlbench.algorithms import ALGORITHMS
-from fmtlbench.errors import UsageError
+from fmtlbench.base.errors import UsageError
 from fmtlbench.reports.plots.style import RC, in_order, legend_columns, new_figure, save, styled, styles, targets
 
 

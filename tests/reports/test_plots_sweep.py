@@ -8,7 +8,7 @@ import pytest
 from made_rounds import write_rounds
 from made_runs import DUO
 
-from fmtlbench.errors import UsageError
+from fmtlbench.base.errors import UsageError
 from fmtlbench.reports.collect import collect
 from fmtlbench.reports.delta import BaseError
 from fmtlbench.reports.plots import Options, make_figure

@@ -10,10 +10,11 @@ import pytest
 from made_runs import summary
 
 from fmtlbench import cli
+from fmtlbench.base.errors import UsageError
 from fmtlbench.bench.probes import choose_probes, plan_probes
 from fmtlbench.cli._installed import method_titles
-from fmtlbench.errors import UsageError
-from fmtlbench.reports.probes import (
+from fmtlbench.config.request import RunRequest
+from fmtlbench.reports.probes import (  # fmt: skip
     FAIL,
     PASS,
     UNDECIDED,
@@ -26,8 +27,7 @@ from fmtlbench.reports.probes import (
     groups_found,
     judge,
     probe_tables,
-)  # fmt: skip
-from fmtlbench.request import RunRequest
+)
 from fmtlbench.scenarios import Expectation, load_scenario
 
 CLIENTS = {name: ("nyud", ("semseg",)) for name in ("plain-1", "plain-2", "twisted-1", "twisted-2")}

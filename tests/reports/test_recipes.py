@@ -9,9 +9,9 @@ import subprocess
 import pytest
 from made_recipes import finish, plan
 
+from fmtlbench.base.errors import UsageError
 from fmtlbench.cli import main
 from fmtlbench.cli._recipes import choose_recipes, gather, make_table
-from fmtlbench.errors import UsageError
 from fmtlbench.reports.formats import render
 from fmtlbench.reports.labels import read_label
 from fmtlbench.reports.published import load_published, number, published_names, table_names

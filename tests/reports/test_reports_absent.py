@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from made_runs import ST_MT_1, summary, write_absence, write_run
 
+from fmtlbench.base.stored import DamagedRun
 from fmtlbench.cli import main
 from fmtlbench.cli._installed import Installed
 from fmtlbench.reports.collect import collect
@@ -12,7 +13,6 @@ from fmtlbench.reports.compare import compare
 from fmtlbench.reports.formats import render
 from fmtlbench.reports.leaderboard import leaderboards
 from fmtlbench.runs.absence import read_absence
-from fmtlbench.runs.folder import DamagedRun
 
 
 def board(root, **given):

@@ -9,7 +9,7 @@ import sys
 import pytest
 from made_runs import DUO, ST_MT_1, score, summary, write_run
 
-from fmtlbench.errors import UsageError
+from fmtlbench.base.errors import UsageError
 from fmtlbench.reports.collect import COLUMNS, DamagedRun, collect, find_runs
 from fmtlbench.reports.labels import ZOO, Labels, client_groups, dataset_titles
 

@@ -8,7 +8,7 @@ import re
 import pytest
 from made_runs import ST_MT_1, summary, write_run
 
-from fmtlbench.errors import FmtlbenchError, UsageError
+from fmtlbench.base.errors import FmtlbenchError, UsageError
 from fmtlbench.reports.collect import collect
 from fmtlbench.reports.delta import Delta, Unit, gain
 from fmtlbench.reports.leaderboard import leaderboards

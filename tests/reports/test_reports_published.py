@@ -9,19 +9,11 @@ import numpy as np
 import pytest
 
 from fmtlbench.algorithms import ALGORITHMS
-from fmtlbench.errors import UsageError
+from fmtlbench.base.errors import UsageError
+from fmtlbench.config.presets import preset_files
 from fmtlbench.metrics import METRICS
-from fmtlbench.presets import preset_files
 from fmtlbench.reports.formats import render
-from fmtlbench.reports.published import (
-    FOLDER,
-    as_table,
-    audit,
-    audit_table,
-    load_published,
-    number,
-    published_names,
-)
+from fmtlbench.reports.published import FOLDER, as_table, audit, audit_table, load_published, number, published_names
 from fmtlbench.scenarios import scenario_files
 
 ORIGINALS = Path(__file__).parents[3] / "shared" / "published"

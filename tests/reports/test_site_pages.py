@@ -11,7 +11,7 @@ import pytest
 from made_rounds import write_rounds
 from made_runs import DUO, score, write_run
 
-from fmtlbench.errors import FmtlbenchError, UsageError
+from fmtlbench.base.errors import FmtlbenchError, UsageError
 from fmtlbench.reports.collect import collect
 from fmtlbench.reports.formats._words import cell_text, clean
 from fmtlbench.reports.site import figures as figures_file

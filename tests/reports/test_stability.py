@@ -15,9 +15,11 @@ from made_rounds import finals
 from made_runs import ST_MT_1, summary, write_run
 from scipy.stats import kendalltau
 
+from fmtlbench.base.errors import FmtlbenchError, UsageError
+from fmtlbench.base.yamlfile import dump_yaml
 from fmtlbench.cli import main
 from fmtlbench.cli._installed import Installed
-from fmtlbench.errors import FmtlbenchError, UsageError
+from fmtlbench.config.setting import digest
 from fmtlbench.reports.collect import collect
 from fmtlbench.reports.delta import BaseError, Delta, find_reference
 from fmtlbench.reports.intervals import std_interval
@@ -28,8 +30,6 @@ from fmtlbench.reports.stability_tables import MANY, stability_tables
 from fmtlbench.reports.stats.order import half_agreement, kendall_tau, order_correlation
 from fmtlbench.reports.stats.power import seeds_needed, t_power
 from fmtlbench.reports.stats.ranks import StatsError
-from fmtlbench.setting import digest
-from fmtlbench.yamlfile import dump_yaml
 
 AT = ("pascal-semseg", "semseg")  # one of three columns; the others stay 50 and 0.5
 KEY = "pascal/semseg/mIoU"

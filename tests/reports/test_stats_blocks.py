@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from made_runs import score, write_run
 
-from fmtlbench.errors import UsageError
+from fmtlbench.base.errors import UsageError
 from fmtlbench.reports.collect import collect
 from fmtlbench.reports.stats import StatsError, analyse, make_blocks
 from fmtlbench.reports.stats.analysis import find_pair

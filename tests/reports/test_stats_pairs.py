@@ -10,7 +10,7 @@ import pytest
 from demsar import AUC
 from scipy.stats import mannwhitneyu, norm, wilcoxon
 
-from fmtlbench.errors import UsageError
+from fmtlbench.base.errors import UsageError
 from fmtlbench.reports.stats import StatsError
 from fmtlbench.reports.stats.pairs import Runs, as_matrix, differences, improvement, wilcoxon_pairs
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from made_rounds import write_rounds
 from made_runs import DUO
 
+from fmtlbench.base.errors import UsageError
 from fmtlbench.cli import main
-from fmtlbench.errors import UsageError
 from fmtlbench.reports.collect import collect
 from fmtlbench.reports.formats import render
 from fmtlbench.reports.time_model import (

@@ -7,9 +7,9 @@ import json
 import pytest
 from made_runs import write_run
 
+from fmtlbench.config.resolve import resolve
 from fmtlbench.reports.collect import collect
 from fmtlbench.reports.leaderboard import leaderboards
-from fmtlbench.resolving import resolve
 from fmtlbench.runs.folder import RunFolder
 from fmtlbench.runs.store import format_config
 

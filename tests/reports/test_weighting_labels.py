@@ -10,7 +10,7 @@ import pytest
 from made_runs import code, summary, write_absence, write_run
 
 from fmtlbench.cli import main
-from fmtlbench.presets import default_options
+from fmtlbench.config.presets import default_options
 from fmtlbench.reports.code_notes import code_notes
 from fmtlbench.reports.collect import collect
 from fmtlbench.reports.delta import Bases, Delta

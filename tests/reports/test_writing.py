@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from made_runs import ST_MT_1, write_run
 
+from fmtlbench.base.errors import FmtlbenchError, UsageError
+from fmtlbench.base.files import check_folder, check_output, replace_file, write_json, write_output, write_output_text
 from fmtlbench.cli import build_parser, main
-from fmtlbench.errors import FmtlbenchError, UsageError
-from fmtlbench.files import check_folder, check_output, replace_file, write_json, write_output, write_output_text
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="devices, FIFOs and links as POSIX has them")
 

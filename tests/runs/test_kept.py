@@ -17,16 +17,17 @@ from safetensors.torch import load_file
 from tiny import SCENARIO, TINY
 
 import fmtlbench
-from fmtlbench import files
+from fmtlbench.base import files
+from fmtlbench.base.errors import FmtlbenchError, UsageError
+from fmtlbench.base.stored import DamagedRun
 from fmtlbench.engine import change_kept as change_module
 from fmtlbench.engine import kept_networks
 from fmtlbench.engine.change_kept import change_kept
 from fmtlbench.engine.kept_networks import KeptNetworks, keeping_networks, restore_floats, round_to_bytes
-from fmtlbench.engine.stored_run import StoredRun
-from fmtlbench.errors import FmtlbenchError, UsageError
+from fmtlbench.inference.stored_run import StoredRun
 from fmtlbench.listeners import Listener
 from fmtlbench.runs import kept
-from fmtlbench.runs.folder import DamagedRun, RunFolder
+from fmtlbench.runs.folder import RunFolder
 from fmtlbench.runs.kept import choose_keep, kept_in, size_on_disk
 from fmtlbench.runs.lock import StoreError, locked
 from fmtlbench.runs.store import RunStore

@@ -10,9 +10,10 @@ import time
 
 import pytest
 
-from fmtlbench.code_identity import PARTS, CodeIdentity
-from fmtlbench.resolving import resolve
-from fmtlbench.runs.made_by import ANY_CODE, choose_place, lasting_sessions, summarize_code
+from fmtlbench.config.request import ANY_CODE
+from fmtlbench.config.resolve import resolve
+from fmtlbench.runs.code_identity import PARTS, CodeIdentity
+from fmtlbench.runs.made_by import choose_place, lasting_sessions, summarize_code
 from fmtlbench.runs.store import RunStore, StoreError
 
 SUMMARY = {

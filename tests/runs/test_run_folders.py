@@ -12,11 +12,11 @@ from interrupt import AtStep, Stopped
 from tiny import TINY
 
 import fmtlbench
+from fmtlbench.base.errors import FmtlbenchError
+from fmtlbench.base.stored import FORMAT, DamagedRun, NewerFormat
 from fmtlbench.cli import main
-from fmtlbench.errors import FmtlbenchError
 from fmtlbench.reports.collect import collect
-from fmtlbench.runs.folder import DamagedRun, NewerFormat, RunFolder
-from fmtlbench.runs.records import FORMAT
+from fmtlbench.runs.folder import RunFolder
 
 FIRST = Path(__file__).parent / "first_format"
 RESULTS = Path(__file__).parents[2] / "results" / "nano-1"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fmtlbench.cli import main
-from fmtlbench.resolving import resolve
+from fmtlbench.config.resolve import resolve
 from fmtlbench.scenarios import load_scenario, scenario_files
 
 N, P = "nyud", "pascal"

@@ -7,11 +7,11 @@ import json
 import numpy as np
 import pytest
 
-from fmtlbench.config import RunConfig
-from fmtlbench.errors import UsageError
-from fmtlbench.resolving import resolve
+from fmtlbench.base.errors import UsageError
+from fmtlbench.base.yamlfile import load_yaml
+from fmtlbench.config.resolve import resolve
+from fmtlbench.config.run_config import RunConfig
 from fmtlbench.scenarios import load_scenario
-from fmtlbench.yamlfile import load_yaml
 
 OPEN = """\
 description: mine

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from fmtlbench.algorithms import ALGORITHMS
+from fmtlbench.base.errors import UsageError
+from fmtlbench.config.resolve import resolve
 from fmtlbench.data.relabel import RULES
-from fmtlbench.errors import UsageError
-from fmtlbench.resolving import resolve
 from fmtlbench.scenarios import ROLES, load_scenario, probe_names
 from fmtlbench.tasks import TASKS
 

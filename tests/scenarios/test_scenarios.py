@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from fmtlbench import scenarios
-from fmtlbench.errors import UsageError
-from fmtlbench.resolving import resolve
+from fmtlbench.base.errors import UsageError
+from fmtlbench.config.resolve import resolve
 from fmtlbench.scenarios import load_scenario, scenario_files
 
 BUILT_IN = sorted(scenario_files())

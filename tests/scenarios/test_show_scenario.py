@@ -9,9 +9,9 @@ import sys
 import pytest
 
 from fmtlbench.cli import main
+from fmtlbench.config.resolve import resolve
 from fmtlbench.data.open import open_split
 from fmtlbench.data.views import client_data
-from fmtlbench.resolving import resolve
 
 SMALL = {"data.train_samples.nyud": 24, "data.test_samples.nyud": 4, "data.size.nyud": [32, 32]}
 DRAWN = {**SMALL, "scenario.partition": {"kind": "dirichlet", "alpha": 0.2}}

@@ -11,8 +11,8 @@ import torch
 from scipy.optimize import minimize
 from weighting_toys import SIZE, Client, Problem, assert_same_direction, make, shared_gradient
 
-from fmtlbench.errors import UsageError
-from fmtlbench.schema import build
+from fmtlbench.base.errors import UsageError
+from fmtlbench.base.schema import build
 from fmtlbench.weightings import WEIGHTINGS
 from fmtlbench.weightings.pcgrad import draw_orders
 

@@ -21,7 +21,7 @@ from weighting_toys import (
     shared_gradient,
 )
 
-from fmtlbench import row_algebra
+from fmtlbench.exchange import algebra as row_algebra
 from fmtlbench.weightings import WEIGHTINGS
 
 NAMES = sorted(WEIGHTINGS)

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fmtlbench.datasets import DATASETS, Dataset
+from fmtlbench.data.datasets import DATASETS, Dataset
 
 
 @DATASETS.register("stripes")

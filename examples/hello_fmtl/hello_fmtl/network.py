@@ -1,6 +1,6 @@
 """One convolution on the deepest map for every task."""
 
-from fmtlbench.architectures import ARCHITECTURES, Architecture
+from fmtlbench.networks.architectures import ARCHITECTURES, Architecture
 
 
 @ARCHITECTURES.register("one_layer")
@@ -12,7 +12,7 @@ class OneLayer(Architecture):
     def build(self, encoder, outputs, federation_outputs):
         from torch import nn
 
-        from fmtlbench.models.net import PerTaskNet
+        from fmtlbench.networks.net import PerTaskNet
 
         class Deepest(nn.Conv2d):
             def forward(self, maps):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fmtlbench.partitions import PARTITIONS, PartitionRule
+from fmtlbench.data.partitions import PARTITIONS, PartitionRule
 
 
 @PARTITIONS.register("in_turn")

@@ -1,7 +1,6 @@
 """Brightness: how light every pixel is."""
 
-from fmtlbench.kinds import Positive
-from fmtlbench.tasks import TASKS, TaskSpec
+from fmtlbench.tasks import TASKS, Positive, TaskSpec
 
 TASKS.add(
     TaskSpec(

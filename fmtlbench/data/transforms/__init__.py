@@ -15,9 +15,9 @@ from functools import cache
 
 import numpy as np
 
-from ...amounts import USUAL, Amounts
-from ...errors import UsageError, unknown
+from ...base.errors import UsageError, unknown
 from ...tasks import IGNORE, TASKS, semantic_task
+from ..amounts import USUAL, Amounts
 from ..tensors import MEAN
 from .geometry import Turn, Window, centred, draw_crop, draw_scale, resized
 from .photometric import photometric

@@ -12,9 +12,9 @@ from functools import cached_property
 
 import numpy as np
 
-from ...amounts import USUAL
 from ...tasks import IGNORE
-from .kernels import blend, blend_cubic, count_labels, locate, pick, pick_vectors, take, take_vectors
+from ..amounts import USUAL
+from .pixel_passes import blend, blend_cubic, count_labels, locate, pick, pick_vectors, take, take_vectors
 
 LARGEST_SHARE, CROP_TRIES = 0.75, 10
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .kernels import HUES, distort
+from .pixel_passes import HUES, distort
 
 BRIGHTNESS = 32.0  # largest change, of 255 levels
 CONTRAST = (0.5, 1.5)

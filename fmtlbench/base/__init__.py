@@ -1,0 +1,1 @@
+"""What knows nothing of the field: errors, words, files, schema, YAML, registries, seeds."""

@@ -1,0 +1,1 @@
+"""What a run is asked for: request, presets, resolving, one frozen value."""

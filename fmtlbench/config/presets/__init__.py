@@ -1,0 +1,176 @@
+"""Presets: sizes of data and model, the schedule, and options of methods. One YAML file each, or a user's by path."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ...base.errors import UsageError, short_repr, unknown
+from ...base.names import check_name
+from ...base.schema import locate, plain
+from ...base.yamlfile import load_yaml
+from ..named_files import rewrite_files
+
+ENDINGS = (".yml", ".yaml")  # what ends so is a file, all else a name
+EXTENDS = "extends"
+MAPPINGS = ("federation", "data", "model", "train", "evaluation", "algorithms", "architectures")
+KEYS = ("description", EXTENDS, "checkpoint_every", *MAPPINGS)
+
+
+def preset_files() -> dict[str, Path]:
+    """Return the files of the presets that come with the package, by name."""
+    files = sorted(Path(__file__).parent.glob("[!.]*.yml"))
+    return {check_name(file.stem, "preset", str(file)): file for file in files}
+
+
+def find_preset(given: str, where: str = "") -> Path:
+    """Return the file of a preset that is given by name or by path; `where` is the flag or line that names it.
+
+    Raises:
+        UsageError: No such name or file, or a file whose name an installed preset has.
+    """
+    files = preset_files()
+    if not given.endswith(ENDINGS):
+        if given not in files:
+            raise unknown("preset", given, files, where)
+        return files[given]
+    path, prefix = Path(given), f"{where}: " if where else ""
+    if not path.is_file():
+        raise UsageError(f"{prefix}no such file: {path}; an installed preset is given by its name: {', '.join(files)}")
+    check_name(path.stem, "preset", f"{prefix}{path}")
+    if path.stem in files:
+        raise UsageError(f"{prefix}{path}: {path.stem!r} is the name of an installed preset; call the file differently")
+    return path
+
+
+def name_preset(given: str) -> str:
+    """Return what tables call a preset that is given by name or by path."""
+    return Path(given).stem if given.endswith(ENDINGS) else given
+
+
+def list_ancestry(given: str, where: str = "") -> list[Path]:
+    """Return the file of a preset and those it extends, the nearest first.
+
+    Raises:
+        UsageError: One of them does not exist, or they extend each other in a circle.
+    """
+    chain: list[Path] = []
+    while True:
+        file = find_preset(given, where)
+        if file.resolve() in [earlier.resolve() for earlier in chain]:
+            circle = " → ".join(str(link) for link in (*chain, file))
+            raise UsageError(f"{where}: presets extend each other in a circle: {circle}")
+        chain.append(file)
+        tree, origins = _load(file)
+        if EXTENDS not in tree:
+            return chain
+        where = f"{locate(EXTENDS, origins)}: {EXTENDS}"
+        if not isinstance(tree[EXTENDS], str) or not tree[EXTENDS]:
+            raise UsageError(f"{where}: expected a preset's name or file, got {short_repr(tree[EXTENDS])}")
+        given = tree[EXTENDS]
+        if given.endswith(ENDINGS):
+            given = str(file.parent / given)  # beside the file that names it
+
+
+def read_preset(given: str, where: str = "") -> tuple[dict, dict[str, str]]:
+    """Read a preset by name or path with all that it extends; return its data and where each value stands."""
+    return _combine(list_ancestry(given, where), with_folders=True)
+
+
+def _combine(ancestry: Sequence[Path], with_folders: bool) -> tuple[dict, dict[str, str]]:
+    """Merge a preset with those it extends; `with_folders`: files that they name get the folders these lie in."""
+    tree: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for file in reversed(ancestry):
+        own, lines = _load(file)
+        own.pop(EXTENDS, None)
+        tree.pop("description", None)  # of what is extended
+        _merge(tree, _with_folder(own, file.parent) if with_folders else own, origins, "")
+        origins.update(lines)
+    return tree, origins
+
+
+def _load(file: Path) -> tuple[dict, dict[str, str]]:
+    """Read one file, unmerged; refuse what is not of a preset's form."""
+    tree, origins = load_yaml(file)
+    if not isinstance(tree, dict):
+        raise UsageError(f"{locate('', origins)}: expected the sections of a preset, got {short_repr(tree)}")
+    for key, value in tree.items():
+        if key not in KEYS:
+            raise unknown("section of presets", str(key), KEYS, locate(str(key), origins))
+        if key in MAPPINGS and not isinstance(value, dict):
+            raise UsageError(f"{locate(key, origins)}: {key}: expected a mapping, got {short_repr(value)}")
+    if not isinstance(tree.get("description", ""), str):
+        raise UsageError(f"{locate('description', origins)}: description: expected text")
+    if "code" in tree.get("model", {}):
+        raise UsageError(f"{locate('model.code', origins)}: model.code: is filled in by itself")
+    return tree, origins
+
+
+def _with_folder(tree: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return a preset's data in which the files that it names lie in `folder`."""
+    return rewrite_files(tree, lambda name: str((folder / name).absolute()))
+
+
+def _merge(tree: dict[str, Any], own: Mapping[str, Any], origins: dict[str, str], path: str) -> None:
+    """Put the values of `own` into `tree`: mappings are merged key by key, all else replaces what was there."""
+    for key, value in own.items():
+        here = f"{path}.{key}" if path else str(key)
+        if isinstance(value, dict) and isinstance(tree.get(key), dict):
+            _merge(tree[key], value, origins, here)
+            continue
+        for stale in [place for place in origins if place.startswith(f"{here}.")]:
+            del origins[stale]
+        tree[key] = value
+
+
+def identify_preset(given: str) -> str | None:
+    """Return the sha256 of what a preset file says, with what it extends; None for a preset that is installed.
+
+    Comments, the description and the order of values do not count.
+    """
+    if not given.endswith(ENDINGS):
+        return None
+    tree, _ = _combine(list_ancestry(given), with_folders=False)  # where the files lie decides no number
+    tree.pop("description", None)
+    return hashlib.sha256(json.dumps(tree, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def preset_options(given: str, section: str = "algorithms") -> dict[str, dict[str, Any]]:
+    """Return the options that a preset gives in place of the defaults, by method (or network: `architectures`)."""
+    read = read_preset if given.endswith(ENDINGS) else _read_installed  # a user's file may change meanwhile
+    return read(given)[0].get(section) or {}
+
+
+@cache
+def _read_installed(name: str) -> tuple[dict, dict[str, str]]:
+    return read_preset(name)
+
+
+def default_options(method: Any, preset: str, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return a method's default options under a preset: its own, replaced by those that the preset gives.
+
+    A default that JSON cannot hold is left out, since no run can have it.
+
+    Args:
+        method: The class.
+        preset: A name or a path. One that is neither installed nor a path gives no options.
+        given: The options that the preset gave the method when a config was made, if it was a user's file.
+    """
+    own = {}
+    for option in dataclasses.fields(method.Params):
+        made = option.default_factory is not dataclasses.MISSING
+        value = option.default_factory() if made else option.default
+        if value is not dataclasses.MISSING:
+            with contextlib.suppress(TypeError, ValueError):
+                own[option.name] = json.loads(json.dumps(plain(value), allow_nan=False))
+    if given is None:
+        there = preset.endswith(ENDINGS) or preset in preset_files()
+        given = preset_options(preset).get(method.name, {}) if there else {}
+    return {**own, **given}

@@ -1,0 +1,1 @@
+"""Clients in the processes of a Ray cluster."""

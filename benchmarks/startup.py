@@ -1,4 +1,4 @@
-"""How soon a command answers: time of `fmtlbench --help` and `fmtlbench list` ÷ time of `python -c pass`.
+"""How soon a command answers: time of some commands ÷ time of `python -c pass`.
 
 Run: python benchmarks/startup.py      All are timed in turns; the best of each counts, since other work on the machine
 only adds time. --against REPOSITORY times another checkout's package in the same turns.
@@ -14,7 +14,12 @@ import tempfile
 from pathlib import Path
 from time import perf_counter
 
-WORDS = {"--help": ["--help"], "list": ["list"]}
+WORDS = {
+    "--help": ["--help"],
+    "list": ["list"],
+    "show": ["show", "algorithm", "fedavg"],
+    "config": ["show", "config", "--algo", "fedavg", "--scenario", "st_mt_1"],
+}
 
 
 def lay_out(checkout: Path, place: Path) -> Path:

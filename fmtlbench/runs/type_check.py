@@ -10,11 +10,12 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from types import NoneType
-from typing import Any
-
-import msgspec
+from typing import TYPE_CHECKING, Any
 
 from ..errors import short_repr
+
+if TYPE_CHECKING:
+    import msgspec
 
 _NAMES = {str: "str", int: "int", float: "float", bool: "bool", NoneType: "null", list: "array", dict: "object"}
 _WORDS = {
@@ -26,7 +27,12 @@ _WORDS = {
     "object": "an object",
 }
 
-_decoder = cache(msgspec.json.Decoder)
+
+@cache
+def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    import msgspec
+
+    return msgspec.json.Decoder(kind)
 
 
 def decode(content: bytes, kind: Any, whole: bool = False) -> tuple[Any, str]:
@@ -38,6 +44,8 @@ def decode(content: bytes, kind: Any, whole: bool = False) -> tuple[Any, str]:
         ValueError: It is no JSON.
         RecursionError: It is nested too deeply.
     """
+    import msgspec  # here: a start without it is quicker
+
     try:
         value, wrong = _decoder(kind).decode(content), None
     except msgspec.ValidationError as error:
@@ -49,6 +57,8 @@ def decode(content: bytes, kind: Any, whole: bool = False) -> tuple[Any, str]:
 
 def find_misfit(kind: Any, value: Any) -> str:
     """Find what is wrong with a value as a `kind`, beginning with the field; "" if nothing is."""
+    import msgspec
+
     try:
         msgspec.convert(value, kind)
     except msgspec.ValidationError as error:

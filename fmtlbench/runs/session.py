@@ -76,7 +76,7 @@ def session(device: str, first_round: int, code: CodeIdentity, command: str) -> 
         "hardware": hardware(device),
         "arithmetic": arithmetic(),
         "code": describe_code(code),
-        "command": command,
+        "command": command.encode("utf-8", errors="replace").decode(),  # of a path that is no UTF-8
     }
 
 

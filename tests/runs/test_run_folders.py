@@ -259,3 +259,17 @@ def test_a_run_that_the_first_format_began_goes_on(tiny_run, stopped, tmp_path):
     assert resumed.folder == stopped and resumed.summary == whole.summary
     assert [row.get("format", 1) for row in RunFolder(stopped).rounds()] == [1, 1, FORMAT]
     assert RunFolder(stopped).manifest()["format"] == FORMAT
+
+
+def test_keys_of_a_later_version_stay_in_what_is_written_again(tiny_run, stopped):
+    """Going on trims the rows of a round that was not finished, sets its time aside, and adds to the manifest."""
+    for name in ("metrics.jsonl", "timing.jsonl", "manifest.json"):
+        records = [{**record, "later": [1, 2.0]} for record in contents(stopped / name)]
+        cut = [{**records[-1], "round": 3}] if name.endswith("l") else []
+        (stopped / name).write_text("".join(json.dumps(record) + "\n" for record in (*records, *cut)))
+    tiny_run("fedavg")
+    folder = RunFolder(stopped)
+    assert [row.get("later") for row in folder.rounds()] == [[1, 2.0], [1, 2.0], None]
+    assert [row.get("later") for row in folder.timing()] == [[1, 2.0], [1, 2.0], None]
+    assert [1, 2.0] in [row.get("later") for row in folder.repeated()]
+    assert folder.manifest()["later"] == [1, 2.0] and len(folder.manifest()["sessions"]) == 2

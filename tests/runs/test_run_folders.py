@@ -14,7 +14,9 @@ from tiny import TINY
 import fmtlbench
 from fmtlbench.cli import main
 from fmtlbench.errors import FmtlbenchError
+from fmtlbench.files import write_json
 from fmtlbench.reports.collect import collect
+from fmtlbench.runs import session
 from fmtlbench.runs.folder import DamagedRun, NewerFormat, RunFolder
 from fmtlbench.runs.records import FORMAT
 
@@ -273,3 +275,10 @@ def test_keys_of_a_later_version_stay_in_what_is_written_again(tiny_run, stopped
     assert [row.get("later") for row in folder.timing()] == [[1, 2.0], [1, 2.0], None]
     assert [1, 2.0] in [row.get("later") for row in folder.repeated()]
     assert folder.manifest()["later"] == [1, 2.0] and len(folder.manifest()["sessions"]) == 2
+
+
+def test_a_command_with_a_path_that_is_no_utf8_is_read_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(session, "describe_code", lambda code: {"sha256": "", "parts": {}})
+    made = session.session("cpu", 1, None, "fmtlbench run --out 'runs\udcff'")
+    write_json(tmp_path / "manifest.json", {"config_hash": "", "data": {}, "sessions": [made]})
+    assert RunFolder(tmp_path).manifest()["sessions"][0]["command"] == "fmtlbench run --out 'runs?'"

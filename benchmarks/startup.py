@@ -37,7 +37,8 @@ def time_command(words: list[str], path: Path | None) -> float:
     """Return the seconds that a new Python takes for it."""
     environment = dict(os.environ) if path is None else {**os.environ, "PYTHONPATH": str(path)}
     began = perf_counter()
-    subprocess.run([sys.executable, *words], env=environment, stdout=subprocess.DEVNULL, check=True)
+    # Not in a checkout: `python -m` would take the package that lies there.
+    subprocess.run([sys.executable, *words], env=environment, cwd=path, stdout=subprocess.DEVNULL, check=True)
     return perf_counter() - began
 
 

@@ -1,14 +1,17 @@
 """What tables cost: time of collect + leaderboard over 1000 run folders ÷ time to parse the same summaries with json.
 
 Run: python benchmarks/reports.py      Both are timed in turns in this process; the best of each counts,
-since other work on the machine only adds time.
+since other work on the machine only adds time. --against REPOSITORY also times, in turns, how long this checkout and
+that one take to read the summaries below results/: files, decoding and checking.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -16,6 +19,7 @@ from time import perf_counter
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from made_runs import ST_MT_1, summary, write_run
+from startup import lay_out
 
 from fmtlbench.algorithms import ALGORITHMS
 from fmtlbench.config.presets import default_options
@@ -34,6 +38,22 @@ EXTRA = {
     "depth": ["absRel", "delta1"],
     "edge": ["oisF", "AP", "threshold", "precision", "recall"],
 }
+
+
+RESULTS = Path(__file__).parents[1] / "results"
+READ = """
+import sys
+from pathlib import Path
+from time import perf_counter
+from fmtlbench.runs.folder import RunFolder
+
+folders = [RunFolder(file.parent) for file in Path(sys.argv[1]).rglob("summary.json")]
+for turn in range(2):  # the first one imports what is imported late
+    began = perf_counter()
+    for folder in folders:
+        assert folder.summary()
+print(perf_counter() - began)
+"""
 
 
 def write_runs(root: Path, count: int) -> list[Path]:
@@ -87,10 +107,26 @@ def time_parsing(folders: list[Path]) -> float:
     return perf_counter() - began
 
 
+def compare_reading(checkout: Path, turns: int) -> float:
+    """Return how many times as long as this checkout another one takes to read the stored summaries."""
+    times: dict[Path, list[float]] = {Path(__file__).parents[1]: [], checkout: []}
+    with tempfile.TemporaryDirectory() as folder:
+        places = {tree: lay_out(tree, Path(folder) / str(place)) for place, tree in enumerate(times)}
+        for _ in range(turns):
+            for tree, place in places.items():
+                command = [sys.executable, "-c", READ, str(RESULTS)]
+                environment = {**os.environ, "PYTHONPATH": str(place)}
+                told = subprocess.run(command, env=environment, cwd=folder, stdout=subprocess.PIPE, check=True)
+                times[tree].append(float(told.stdout))
+    here, there = map(min, times.values())
+    return there / here
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--against", type=Path, metavar="REPOSITORY", help="another checkout, to compare with")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
@@ -100,6 +136,8 @@ def main() -> int:
         both = [(time_tables(root), time_parsing(folders)) for _ in range(args.repeat)]
     whole, bare = (min(times) for times in zip(*both))
     print(f"{args.runs} runs of {size / 1000:.1f} kB: tables {whole:.3f} s, json {bare:.3f} s")
+    if args.against:
+        print(f"reading results/, against ÷ here: {compare_reading(args.against, args.repeat):.2f}")
     print(f"ratio {whole / bare:.2f} (limit {LIMIT})")
     return int(whole / bare > LIMIT)
 

@@ -1,4 +1,4 @@
-"""How soon a command answers: time of `fmtlbench --help` and `fmtlbench list` ÷ time of `python -c pass`.
+"""How soon a command answers: time of some commands ÷ time of `python -c pass`.
 
 Run: python benchmarks/startup.py      All are timed in turns; the best of each counts, since other work on the machine
 only adds time. --against REPOSITORY times another checkout's package in the same turns.
@@ -14,7 +14,12 @@ import tempfile
 from pathlib import Path
 from time import perf_counter
 
-WORDS = {"--help": ["--help"], "list": ["list"]}
+WORDS = {
+    "--help": ["--help"],
+    "list": ["list"],
+    "show": ["show", "algorithm", "fedavg"],
+    "config": ["show", "config", "--algo", "fedavg", "--scenario", "st_mt_1"],
+}
 
 
 def lay_out(checkout: Path, place: Path) -> Path:
@@ -32,7 +37,8 @@ def time_command(words: list[str], path: Path | None) -> float:
     """Return the seconds that a new Python takes for it."""
     environment = dict(os.environ) if path is None else {**os.environ, "PYTHONPATH": str(path)}
     began = perf_counter()
-    subprocess.run([sys.executable, *words], env=environment, stdout=subprocess.DEVNULL, check=True)
+    # Not in a checkout: `python -m` would take the package that lies there.
+    subprocess.run([sys.executable, *words], env=environment, cwd=path, stdout=subprocess.DEVNULL, check=True)
     return perf_counter() - began
 
 

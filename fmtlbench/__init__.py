@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from .base.errors import FmtlbenchError, UsageError
 
 if TYPE_CHECKING:
+    __version__: str
     from .api import load, run
     from .reports.leaderboard import leaderboard
     from .runs.result import RunResult
 
-__version__ = version("fmtlbench")
 __all__ = ["FmtlbenchError", "RunResult", "UsageError", "__version__", "leaderboard", "load", "run"]
 
 
 def __getattr__(name: str) -> Any:
-    # Imported when asked for: a plain `import fmtlbench` pulls in neither configuration nor pandas.
+    # Imported when asked for: a plain `import fmtlbench` pulls in neither configuration nor pandas. To look for the
+    # version takes longer than all else that the package itself imports.
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("fmtlbench")
     if name in ("load", "run"):
         from . import api
 

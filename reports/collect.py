@@ -304,8 +304,7 @@ def _frame(runs: list[RunRecord]) -> pd.DataFrame:
         for name in ("unit", "higher_is_better", "trivial"):
             columns[name] += map(dict.get, scores, repeat(name))
     for name in ("value", "trivial"):
-        numbers = np.array(columns[name], dtype=float)  # None becomes NaN
-        columns[name] = np.where(np.isfinite(numbers), numbers, np.nan)
+        columns[name] = np.array(columns[name], dtype=float)  # None becomes NaN
     versions = pd.Series(of_run["scenario_version"], dtype=object)  # None among numbers must not make floats of them
     per_run = pd.DataFrame({**of_run, "scenario_version": versions})
     repeated = per_run.take(np.repeat(np.arange(len(runs)), counts)).reset_index(drop=True)

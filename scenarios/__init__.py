@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +55,8 @@ def scenario_files() -> dict[str, Path]:
 
 
 def _plugin_folders() -> Iterator[Path]:
+    from importlib.metadata import entry_points  # here: a start without it is quicker
+
     for point in entry_points(group=__name__):
         try:
             yield Path(str(point.load()))

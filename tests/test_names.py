@@ -11,7 +11,6 @@ from tiny import SCENARIO
 
 from fmtlbench import scenarios
 from fmtlbench.algorithms import ALGORITHMS
-from fmtlbench.base import registry
 from fmtlbench.base.errors import UsageError, one_line
 from fmtlbench.base.names import LONGEST, check_name
 from fmtlbench.base.registry import Registry
@@ -106,7 +105,7 @@ def test_an_entry_point_with_a_bad_name_is_left_out(name, monkeypatch):
     zoo = Registry("animal", "fmtlbench.cost")  # a package of which no file registers anything
     monkeypatch.setattr("pkgutil.iter_modules", lambda path: ())
     points = [Point(lambda n=n: zoo.register(n)(type("Animal", (), {}))) for n in (name, "cow")]
-    monkeypatch.setattr(registry, "entry_points", lambda group: points)
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: points)
     with pytest.warns(UserWarning, match="entry point theirs .* cannot be the name of a animal"):
         assert list(zoo) == ["cow"]
 
@@ -119,7 +118,7 @@ def test_a_package_s_scenarios_with_bad_names_are_left_out(tmp_path, monkeypatch
         raise SystemExit(3)
 
     points = [Point(lambda: tmp_path), Point(broken)]
-    monkeypatch.setattr(scenarios, "entry_points", lambda group: points)
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: points)
     with pytest.warns(UserWarning) as told:
         found = scenarios.scenario_files()
     assert {name for name, file in found.items() if file.parent == tmp_path} == {"good"}

@@ -9,7 +9,6 @@ import textwrap
 import pytest
 
 from fmtlbench.algorithms import ALGORITHMS
-from fmtlbench.base import registry
 from fmtlbench.base.errors import UnknownNameError, UsageError
 from fmtlbench.base.files import replace_file, write_json, write_text
 from fmtlbench.base.registry import Registry
@@ -44,6 +43,18 @@ def test_every_file_without_underscore_registers(zoo):
     assert zoo["dog"].__name__ == "Dog" and zoo["dog"].name == "dog"
 
 
+def test_a_name_is_looked_for_in_its_own_file_first(zoo):
+    assert zoo["dog"].name == "dog" and zoo.get("dog") is zoo["dog"]
+    assert "tinyzoo.dog" in sys.modules and "tinyzoo.cat" not in sys.modules
+    assert "_shared" not in zoo and "a.b" not in zoo and "" not in zoo
+    assert "tinyzoo.cat" in sys.modules and list(zoo) == ["cat", "dog"]
+
+
+def test_a_file_that_registers_under_another_name_is_found(zoo, tmp_path):
+    (tmp_path / "tinyzoo" / "birds.py").write_text("from . import ANIMALS\n@ANIMALS.register('owl')\nclass Owl: pass\n")
+    assert "birds" not in zoo and zoo["owl"].name == "owl"
+
+
 def test_unknown_names_suggest(zoo):
     with pytest.raises(UnknownNameError, match="--pet: no animal 'dgo'; did you mean 'dog'"):
         zoo.resolve("dgo", "--pet")
@@ -69,7 +80,7 @@ def test_an_entry_point_joins_and_a_broken_one_is_a_warning(zoo, monkeypatch):
             zoo.register("cow")(type("Cow", (), {}))
 
     asked = []
-    monkeypatch.setattr(registry, "entry_points", lambda group: asked.append(group) or [Point(), Cow()])
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: asked.append(group) or [Point(), Cow()])
     with pytest.warns(UserWarning, match="broken = nowhere:nothing does not load: No module named 'nowhere'"):
         assert list(zoo) == ["cat", "cow", "dog"]
     assert asked == ["tinyzoo"]

@@ -9,7 +9,6 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -67,6 +66,8 @@ class Registry(Mapping[str, T]):
         """Import every file of the package and every third-party entry point, once."""
         if self._loaded:
             return
+        from importlib.metadata import entry_points  # here: a start without it is quicker
+
         self._loaded = True
         package = importlib.import_module(self.package)
         for module in pkgutil.iter_modules(package.__path__):
@@ -83,8 +84,7 @@ class Registry(Mapping[str, T]):
         """Return what is registered as `name`; of the path of a .py file, what that registers when imported."""
         if name.endswith(".py"):
             return self._read_file(Path(name), where)[1]
-        self.load()
-        if name not in self._items:
+        if name not in self:
             raise unknown(self.kind, name, self._items, where)
         return self._items[name]
 
@@ -138,12 +138,17 @@ class Registry(Mapping[str, T]):
 
     # Mapping's own versions of these expect a KeyError; an unknown name here is a LookupError with advice.
     def __contains__(self, name: object) -> bool:
-        self.load()
+        if name not in self._items and not self._loaded:
+            file = f"{self.package}.{name}"
+            # The file of that name first: most commands need one method and one weighting, not all there are.
+            if str(name).isidentifier() and str(name)[0] != "_" and importlib.util.find_spec(file):
+                importlib.import_module(file)
+            if name not in self._items:
+                self.load()
         return name in self._items
 
     def get(self, name: str, default: Any = None) -> Any:
-        self.load()
-        return self._items.get(name, default)
+        return self._items[name] if name in self else default
 
     def __iter__(self) -> Iterator[str]:
         self.load()

@@ -148,7 +148,7 @@ class ExternalScores:
             "external": {
                 "by": self.origin.by,
                 "scored": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-                "folder": str(self.origin.folder),
+                "folder": str(self.origin.folder).encode("utf-8", errors="replace").decode(),
                 "files": len(listing.hashes),
                 "sha256": listing.digest,
                 "metrics": self.metrics,

@@ -15,7 +15,6 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -310,8 +309,10 @@ def _locate(module: str) -> Path | None:
 
 
 def _find_versions(folder: str, top: str) -> Iterator[tuple[str, str]]:
-    """Yield name and version of the distributions that bring a top-level package to a folder by an entry point."""
-    for point in entry_points(group=f"{PACKAGE}.{folder.rpartition('/')[2]}"):
+    """Yield name and version of the distributions that bring a top-level package to a room by an entry point."""
+    from importlib.metadata import entry_points  # here: a start without it is quicker
+
+    for point in entry_points(group=f"{PACKAGE}.{room}"):
         if point.value.partition(":")[0].partition(".")[0] == top and point.dist is not None:
             yield f"distribution {point.dist.name}", point.dist.version
 

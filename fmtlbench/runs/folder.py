@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from ..base.stored import FIRST_FORMAT, FORMAT, DamagedRun, check_format
 from ..config.stored import read_config
 from . import file_names
 from .records import ClientRecord, Cost, Manifest, RoundRow, Summary, TimingRow, Tuning
-from .type_check import find_misfit
+from .type_check import decode
 
 if TYPE_CHECKING:
     from ..config.run_config import RunConfig
@@ -43,7 +42,7 @@ class RunFolder:
 
     def manifest(self) -> Manifest | None:
         """Read where the numbers came from."""
-        return read_record(self.path / file_names.MANIFEST, Manifest)
+        return read_record(self.path / file_names.MANIFEST, Manifest, whole=True)  # sessions are added to it
 
     def tuning(self) -> Tuning | None:
         """Read how the run's config was chosen; None: nobody tuned it."""
@@ -167,8 +166,11 @@ def with_format(record: Written) -> Written:
     return cast(Written, {"format": FORMAT, **{key: value for key, value in record.items() if key != "format"}})
 
 
-def read_record(file: Path, kind: type[Record]) -> Record | None:
-    """Read a .json file that holds one object of a kind; None if there is none."""
+def read_record(file: Path, kind: type[Record], whole: bool = False) -> Record | None:
+    """Read a .json file that holds one object of a kind; None if there is none.
+
+    What is written again is read `whole`, with the keys that this version does not know.
+    """
     try:
         content = read_whole(file)
     except (FileNotFoundError, NotADirectoryError):
@@ -178,35 +180,34 @@ def read_record(file: Path, kind: type[Record]) -> Record | None:
     if not content.strip():
         raise DamagedRun(file.parent, f"{file.name} is empty")
     try:
-        record = json.loads(content)
+        record, wrong = decode(content, kind, whole)
     except (ValueError, RecursionError) as error:
         raise DamagedRun(file.parent, f"{file.name} cannot be read: {error}") from None
     if isinstance(record, dict):
         check_format(file.parent, file.name, record.get("format", FIRST_FORMAT))
-    if wrong := find_misfit(kind, [record]):
-        raise DamagedRun(file.parent, f"{file.name}: {wrong[1]}")
+    if wrong:
+        raise DamagedRun(file.parent, f"{file.name}: {wrong}")
     return cast(Record, record)
 
 
 def read_rows(file: Path, kind: type[Record]) -> list[Record]:
-    """Read the complete lines of a .jsonl file; a last line cut short by a kill is not one. No file: no rows."""
+    """Read the complete lines of a .jsonl file, whole; a last line cut short by a kill is not one. No file: no rows."""
     try:
         lines = read_whole(file).split(b"\n")[:-1]
     except FileNotFoundError:
         return []
     except OSError as error:
         raise DamagedRun(file.parent, f"{file.name} cannot be read: {error.strerror or error}") from None
-    rows: list[Any] = []
+    found: list[tuple[Any, str]] = []
     for line in lines:
         try:
-            rows.append(json.loads(line))
+            found.append(decode(line, kind, whole=True))
         except (ValueError, RecursionError) as error:
-            reason = getattr(error, "msg", None) or error  # without the place, which is that in this line
-            where = f"{file.name} cannot be read: line {len(rows) + 1}"
-            raise DamagedRun(file.parent, f"{where}: {reason}") from None
-    for number, row in enumerate(rows, 1):
+            raise DamagedRun(file.parent, f"{file.name} cannot be read: line {len(found) + 1}: {error}") from None
+    for number, (row, _) in enumerate(found, 1):
         if isinstance(row, dict):
             check_format(file.parent, f"{file.name}, line {number},", row.get("format", FIRST_FORMAT))
-    if wrong := find_misfit(kind, rows):
-        raise DamagedRun(file.parent, f"{file.name}, line {wrong[0] + 1}: {wrong[1]}")
-    return rows
+    for number, (_, wrong) in enumerate(found, 1):
+        if wrong:
+            raise DamagedRun(file.parent, f"{file.name}, line {number}: {wrong}")
+    return [row for row, _ in found]

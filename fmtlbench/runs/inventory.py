@@ -102,8 +102,8 @@ def _identity_of_config(run: RunFolder) -> dict[str, Any]:
         }
     except (KeyError, TypeError):
         raise DamagedRun(run.path, f"{file_names.CONFIG} lacks the method, the scenario or another value") from None
-    if wrong := find_misfit(Identity, [identity]):
-        raise DamagedRun(run.path, f"{file_names.CONFIG}: {wrong[1]}")
+    if wrong := find_misfit(Identity, identity):
+        raise DamagedRun(run.path, f"{file_names.CONFIG}: {wrong}")
     weighting = flatten(tree).get(WEIGHTING, EQUAL)
     return {**identity, "weighting": None if weighting == EQUAL else {"name": weighting}}
 

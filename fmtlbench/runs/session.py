@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 from datetime import datetime, timezone
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,8 @@ PACKAGES = ("fmtlbench", "torch", "torchvision", "timm", "numpy", "scipy", "numb
 
 def versions() -> dict[str, str]:
     """Return the installed versions of everything that can move a number."""
+    from importlib.metadata import PackageNotFoundError, version  # here: a start without it is quicker
+
     found = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
@@ -75,7 +76,7 @@ def session(device: str, first_round: int, code: CodeIdentity, command: str) -> 
         "hardware": hardware(device),
         "arithmetic": arithmetic(),
         "code": describe_code(code),
-        "command": command,
+        "command": command.encode("utf-8", errors="replace").decode(),  # of a path that is no UTF-8
     }
 
 

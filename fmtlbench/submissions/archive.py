@@ -20,7 +20,7 @@ from ..base.names import check_name
 from ..runs import file_names
 from ..runs.find import locate_runs
 from ..runs.session import versions
-from ..runs.type_check import find_misfit
+from ..runs.type_check import decode
 from .checks import Checked, check_run
 from .rescoring import SubmissionError
 
@@ -139,14 +139,14 @@ def _read_contents(file: Path, packed: zipfile.ZipFile) -> Contents:
     if large:
         raise SubmissionError(f"{file}: {large[0]!r:.80} unpacks to more than {MOST_BYTES} bytes")
     try:
-        contents = json.loads(packed.read(CONTENTS))
+        contents, wrong = decode(packed.read(CONTENTS), Contents)
     except (ValueError, RecursionError) as error:
         raise SubmissionError(f"{file}: {CONTENTS} cannot be read: {error}") from None
     number = contents.get("format") if isinstance(contents, dict) else None
     if type(number) is int and number > FORMAT:
         raise SubmissionError(f"{file}: has format {number}, newer than this version's {FORMAT}; update fmtlbench")
-    if wrong := find_misfit(Contents, [contents]):
-        raise SubmissionError(f"{file}: {CONTENTS}: {wrong[1]}")
+    if wrong:
+        raise SubmissionError(f"{file}: {CONTENTS}: {wrong}")
     listed = [f"{RUNS}/{entry['folder']}/{name}" for entry in contents["runs"] for name in entry["files"]]
     for name in listed:
         if not _is_inside(name):

@@ -79,6 +79,22 @@ def test_looking_around_imports_nothing_heavy(tmp_path, scenario_file):
     subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True, cwd=tmp_path, stdout=subprocess.DEVNULL)
 
 
+def test_help_and_one_method_import_little(tmp_path):
+    code = """\
+        import sys
+        from fmtlbench.cli import main
+        try:
+            main(["--help"])
+        except SystemExit:
+            pass
+        late = {"importlib.metadata", "msgspec", "numpy"} & {*sys.modules}
+        assert not late, late
+        assert main(["show", "algorithm", "fedavg"]) == 0
+        assert "fmtlbench.algorithms.fedavg" in sys.modules and "fmtlbench.algorithms.fedhca2" not in sys.modules
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True, cwd=tmp_path, stdout=subprocess.DEVNULL)
+
+
 def test_python_dash_m_and_the_script_are_the_same(tmp_path):
     out = subprocess.run([sys.executable, "-m", "fmtlbench", "--version"], capture_output=True, text=True, cwd=tmp_path)
     assert (out.returncode, out.stderr) == (0, "")

@@ -39,10 +39,12 @@ def test_a_null_score_is_missing_not_zero(tmp_path):
     assert frame[frame["task"] != "depth"]["value"].notna().all()
 
 
-def test_an_infinite_score_is_missing_too(tmp_path):
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "1e999"])
+def test_a_score_that_is_no_number_is_damage(tmp_path, word):
     file = write_run(tmp_path) / "summary.json"
-    file.write_text(file.read_text().replace("50.0", "Infinity", 1))
-    assert collect([tmp_path]).frame["value"].isna().sum() == 1
+    file.write_text(file.read_text().replace("50.0", word, 1))
+    found = collect([tmp_path])
+    assert found.runs == [] and "summary.json cannot be read: " in found.problems[0]
 
 
 def test_runs_are_found_at_any_depth_once_and_sorted(tmp_path):

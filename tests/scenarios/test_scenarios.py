@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from fmtlbench import scenarios
 from fmtlbench.base.errors import UsageError
 from fmtlbench.config.resolve import resolve
 from fmtlbench.scenarios import load_scenario, scenario_files
@@ -149,7 +148,9 @@ class Point:
 
 
 def test_a_package_brings_scenarios_and_may_not_shadow_ours(tmp_path, monkeypatch):
-    monkeypatch.setattr(scenarios, "entry_points", lambda group: [Point(tmp_path)] * (group == "fmtlbench.scenarios"))
+    monkeypatch.setattr(
+        "importlib.metadata.entry_points", lambda group: [Point(tmp_path)] * (group == "fmtlbench.scenarios")
+    )
     (tmp_path / "theirs.yml").write_text(GOOD)
     assert load_scenario("theirs").version == yaml.safe_load(GOOD)["version"]
     (tmp_path / "st_mt_1.yml").write_text(GOOD)

@@ -12,14 +12,13 @@ from functools import cache
 import numpy as np
 
 from ...metrics.edges.image import label_edges, thin
-from ._pixel_passes import bends
 
 
 def training_edges(segments: np.ndarray) -> np.ndarray:
     """Return [H, W] uint8, 1 where the Laplacian of the segment numbers [H, W] is not zero, thinned."""
-    drawn = np.empty(segments.shape, np.uint8)
-    bends(segments, drawn)
-    return thin(drawn)
+    from scipy.ndimage import laplace
+
+    return thin(laplace(segments.astype(np.int32), mode="mirror"))
 
 
 def scoring_edges(segments: np.ndarray) -> np.ndarray:

@@ -25,17 +25,3 @@ def clear_untrusted(normals, segments, trusted):
         for x in range(segments.shape[1]):
             if not trusted[segments[y, x]]:
                 normals[y, x, 0] = normals[y, x, 1] = normals[y, x, 2] = 0
-
-
-@entry
-def bends(segments, out):
-    """Set out[H, W] to 1 where the Laplacian of the numbers is not zero; the picture is mirrored at the border."""
-    height, width = segments.shape
-    for y in range(height):
-        row, to_row = segments[y], out[y]
-        above = segments[min(abs(y - 1), height - 1)]
-        below = segments[y + 1 if y + 1 < height else max(height - 2, 0)]
-        for x in range(width):
-            before, after = min(abs(x - 1), width - 1), x + 1 if x + 1 < width else max(width - 2, 0)
-            around = np.int64(above[x]) + np.int64(below[x]) + np.int64(row[before]) + np.int64(row[after])
-            to_row[x] = around != 4 * np.int64(row[x])

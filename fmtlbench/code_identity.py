@@ -75,7 +75,6 @@ NEUTRAL = (
     "errors",
     "files",
     "found_once",
-    "importing",
     "listeners",
     "memory",
     "named_files",

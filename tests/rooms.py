@@ -131,7 +131,6 @@ LAYERS = (
         ),
         _room("request", "everything a run is asked with, as a value", "ray_cluster resolving runs"),
         _room("run_file", "a run asked for by a file", "config datasets request resolving runs"),
-        _room("importing", "configurations of the public code into ours", "datasets resolving scenarios"),
     ),
     (
         _room(
@@ -168,7 +167,7 @@ LAYERS = (
             "cli",
             "the command line: the only room that joins the others",
             "algorithms api architectures bench client_models configured_code cost data datasets engine fmtlbench "
-            "importing listeners meters metrics models networks partitions predictions presets pretrain reports "
+            "listeners meters metrics models networks partitions predictions presets pretrain reports "
             "request resolving run_file runs scenarios submissions tasks weightings",
         ),
         _room("__main__", "`python -m fmtlbench`", "cli"),

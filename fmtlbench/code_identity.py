@@ -82,7 +82,6 @@ NEUTRAL = (
     "plugins",
     "predictions",
     "presets",
-    "pretrain",
     "ray_cluster",
     "registry",
     "reports",

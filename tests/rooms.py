@@ -140,14 +140,7 @@ LAYERS = (
             "listeners losses meters metrics models networks predictions presets ray_cluster runs tasks weightings",
         ),
     ),
-    (
-        _room("api", "a run from Python", "cost engine listeners request run_file runs"),
-        _room(
-            "pretrain",
-            "the encoder weights that the package ships",
-            "client_models config data datasets engine listeners models runs",
-        ),
-    ),
+    (_room("api", "a run from Python", "cost engine listeners request run_file runs"),),
     (
         _room(
             "submissions",
@@ -167,7 +160,7 @@ LAYERS = (
             "cli",
             "the command line: the only room that joins the others",
             "algorithms api architectures bench client_models configured_code cost data datasets engine fmtlbench "
-            "listeners meters metrics models networks partitions predictions presets pretrain reports "
+            "listeners meters metrics models networks partitions predictions presets reports "
             "request resolving run_file runs scenarios submissions tasks weightings",
         ),
         _room("__main__", "`python -m fmtlbench`", "cli"),

@@ -18,7 +18,6 @@ VERBS = (
     "show",
     "data",
     "runs",
-    "pretrain",
     "predict",
     "evaluate",
     "score_external",
@@ -39,6 +38,7 @@ VERBS = (
 # A verb that is no more → what to do instead.
 FORMER = {
     "import-config": "`fmtlbench list scenarios` has the public code's; its settings: docs/deviations.md",
+    "pretrain": "`make weights` in a clone of the repository makes the package's encoder weights",
 }
 
 

@@ -198,8 +198,8 @@ def test_wrong_usage_is_exit_code_2_and_one_line(cli, argv, parts):
         ["list", "bogus"],
         ["show"],
         ["data"],
-        ["pretrain"],
-        ["pretrain", "--backbone", "swin_nano", "--steps", "many"],
+        ["plot"],
+        ["predict", "runs", "--limit", "many"],
         ["run", "--seed", "x"],
     ],
 )

@@ -185,7 +185,7 @@ FOLDERS = [
     ["stats", "RUNS"], ["leaderboard", "RUNS", "--format", "html"],
     ["evaluate", "--task", "depth", "--dataset", "nyud", "--pred", "x", "--gt", "y"], ["predict", "RUN"],
     ["export-weights", "RUN"], ["score-external", "x", "--name", "Mine", "--scenario", "st_mt_1"],
-    ["pretrain", "--backbone", "swin_nano"], ["verify", "x.zip"],
+    ["verify", "x.zip"],
     ["reproduce", "fmtlbench_figure2", "--preset", "nano"],
 ]  # fmt: skip
 PROBE = ["probe", "--algos", "local"]

@@ -26,7 +26,6 @@ VERBS = (
     "stability",
     "plot",
     "cost",
-    "time",
     "export",
     "export_weights",
     "submit",
@@ -39,6 +38,7 @@ VERBS = (
 FORMER = {
     "import-config": "`fmtlbench list scenarios` has the public code's; its settings: docs/deviations.md",
     "pretrain": "`make weights` in a clone of the repository makes the package's encoder weights",
+    "time": "`fmtlbench cost RUNS --over MACHINES.yml`",
 }
 
 

@@ -174,7 +174,7 @@ def test_wrong_kinds_are_told_in_one_line(tmp_path):
 
 FILES = [
     ["export", "RUNS"], ["export", "RUNS", "--format", "json"], ["leaderboard", "RUNS"], ["cost", "RUNS"],
-    ["time", "RUNS"], ["stability", "RUNS"], ["published", "fedhca2_table1_st_mt_1"],
+    ["stability", "RUNS"], ["published", "fedhca2_table1_st_mt_1"],
     ["compare", "RUNS", "--published", "fedhca2_table1_st_mt_1"], ["cost", "RUNS", "--format", "json"],
 ]  # fmt: skip
 FIGURES = [

@@ -56,10 +56,9 @@ leaderboard: $(READY)
 	$(if $(DRY_RUN),,$(BIN)/python docs/write_method_cards.py)
 	$(if $(DRY_RUN),,$(BIN)/python docs/write_reproduce.py --keep-hours)
 
-# The encoder weights of the package, anew: some minutes each on one core. Interrupted, it goes on.
+# The encoder weights of the package, anew: some minutes each on one core.
 weights: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/fmtlbench pretrain --backbone swin_nano -o fmtlbench/weights
-	OMP_NUM_THREADS=1 $(BIN)/fmtlbench pretrain --backbone resnet_nano -o fmtlbench/weights
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/make_weights.py
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -232,9 +232,6 @@ class Algorithm:
     def before_update(self, local: Local) -> None:
         """Change gradient or parameters between the backward pass and the optimiser's step."""
 
-    def after_step(self, local: Local) -> None:
-        """Do what follows an optimiser's step."""
-
     def before_scoring(self, local: Local) -> None:
         """Change the parameters of the scored track for scoring; they are put back afterwards."""
 

@@ -69,7 +69,6 @@ def warm_up(folder: Path) -> None:
         "bench --algos local --scenarios st_mt_1 --dry-run --format json",
         "show scenario st_mt_1 -o figure",
         "published matfl_table1 -o table.csv",
-        "import-config nothing.yml",
         f"predict {run} --limit 1 -o predictions",
         "show preset nano",
         "show config --algo local --scenario st_mt_1",

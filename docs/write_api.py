@@ -59,8 +59,8 @@ PARTS = (
         "fmtlbench.reports.stats.analyse",
         "fmtlbench.reports.stats.Analysis",
         "fmtlbench.reports.claims.judge",
-        "fmtlbench.reports.time_model.make_model",
-        "fmtlbench.reports.time_model.model_run",
+        "fmtlbench.reports.cost.cost_tables",
+        "fmtlbench.reports.over.cost_over",
     )),
     ("Listeners", "Who is told what happens in a run ([add-your-own.md](add-your-own.md#a-listener)).", (
         "fmtlbench.listeners.Listener",

@@ -67,13 +67,6 @@ class MeanIoU(Metric):
         )
         self._add(confusion=counts[:c])  # [label, prediction]
 
-    def per_class(self) -> list[float]:
-        """Return the IoU in percent per class; NaN for a class in neither prediction nor label."""
-        if not self._sums:
-            return [math.nan] * self.num_classes
-        hit, union = _count_hit_union(self._sums["confusion"].cpu())
-        return (100 * hit / union).tolist()
-
     def _score(self, sums: dict[str, torch.Tensor]) -> tuple[float, dict[str, float]]:
         confusion = sums["confusion"]
         hit, union = _count_hit_union(confusion)

@@ -15,7 +15,7 @@ from .delta import Bases, Delta
 from .gains import Gains, Method, method_of, zoo_order
 from .settings import by_setting, describe, listed, table_name
 from .table import Cell, Column, Row, Table, mean_cell
-from .time_to_target import Arrival, Spent, arrivals, resolution
+from .time_to_target import Arrival, Spent, arrivals, resolution, spent
 from .units import digits_of
 
 TARGETS = (-30.0, -10.0)  # percent, FMTL-Bench's
@@ -32,6 +32,10 @@ class Convention:
     until: tuple[tuple[str, str, Callable[[RunRecord, Spent], float | None]], ...]
     notes: tuple[str, ...]
     g_per_kwh: float | None = None  # None: each run's own
+    in_all: tuple[tuple[str, str, Callable[[RunRecord, Spent], float | None]], ...] = ()  # of all rounds
+    waited_for: Callable[[Sequence[RunRecord]], Cell] | None = None  # whom the rounds of some runs wait for
+    gaps: Callable[[Sequence[RunRecord]], str] = lambda runs: ""  # why what stands per round is missing
+    power: bool = True  # whether the power that was measured says anything
 
 
 def cost_tables(
@@ -39,15 +43,17 @@ def cost_tables(
     targets: Sequence[float] = TARGETS,
     scenario: str | None = None,
     split: str = "global",
-    convention: str = "ours",
+    convention: str | Convention = "ours",
     delta: Delta | None = None,
 ) -> list[Table]:
     """Make a table per setting, a row per method, means over seeds; `delta` says which Δm the targets are of.
 
+    `convention` is a name or, for other machines and lines, what `over.cost_over` returns.
+
     Raises:
         UsageError: A scenario or split no run has, a target that is no number, or an unknown convention.
     """
-    if convention not in CONVENTIONS:
+    if isinstance(convention, str) and convention not in CONVENTIONS:
         raise unknown("convention", convention, CONVENTIONS)
     for target in targets:
         if not math.isfinite(target):
@@ -63,7 +69,7 @@ def cost_tables(
         there = listed(set(frame[frame["primary"].astype(bool)]["split"]))
         raise UsageError(f"no finished run has scores on the {split!r} split; splits: {there}")
     targets = list(dict.fromkeys(map(float, targets)))
-    way = CONVENTIONS[convention]
+    way = CONVENTIONS[convention] if isinstance(convention, str) else convention
     tables = []
     for _, _, runs in by_setting(rows, collection.runs):
         gains = Gains(runs, split, delta or Delta())
@@ -91,8 +97,10 @@ def _table(gains: Gains, heads: tuple[str, ...], targets: Sequence[float], way: 
 def _row(
     method: Method, runs: Sequence[RunRecord], gains: Gains, bases: Bases, targets: Sequence[float], way: Convention
 ) -> Row:
-    cells = [_known([power(run) for run in runs], _no_energy(runs))]
-    cells += [_known([value(run) for run in runs]) for _, _, value in way.per_round]
+    cells = [_known([power(run) for run in runs], _no_energy(runs))] if way.power else []
+    cells += [_known([value(run) for run in runs], way.gaps(runs)) for _, _, value in way.per_round]
+    cells += [way.waited_for(runs)] if way.waited_for else []
+    cells += [_known([value(run, spent(run, run.summary["rounds"])) for run in runs]) for _, _, value in way.in_all]
     for column in zip(*(arrivals(run, bases, targets) for run in runs)):
         cells += _arrival_cells(runs, column, way)
     return Row(method[1], (*cells, gains.cells.get(method, Cell()), Cell(float(len(runs)))))
@@ -224,7 +232,10 @@ CONVENTIONS = {way.name: way for way in (OURS, FMTL_BENCH)}
 
 
 def _columns(targets: Sequence[float], rows: Sequence[Row], way: Convention) -> tuple[Column, ...]:
-    plan = [("power_w", "power W", ""), *((key, title, "per round") for key, title, _ in way.per_round)]
+    plan = [("power_w", "power W", "")] if way.power else []
+    plan += [(key, title, "per round") for key, title, _ in way.per_round]
+    plan += [("waited_for", "waited for", "per round")] if way.waited_for else []
+    plan += [(key, title, "all rounds") for key, title, _ in way.in_all]
     for target in targets:
         plan += [(f"{key}_to_{target:g}", title, f"until Δm ≥ {target:g} %") for key, title, _ in way.until]
     columns = [
@@ -250,7 +261,7 @@ def _notes(gains: Gains, bases: Bases, targets: Sequence[float], rows_differ: bo
             "until Δm ≥ …: the first evaluated round at or above, against the reference's last round; scores were "
             f"taken every {every} {inflect('round', 1 if gaps == [1] else 2)}"
         )
-    if told := _energy_note(runs, way):
+    if way.power and (told := _energy_note(runs, way)):
         notes.append(told)
     return notes + code_notes(runs)
 

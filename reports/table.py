@@ -115,14 +115,6 @@ class Table:
         rows = tuple(replace(row, cells=tuple(row.cells[place] for place in order)) for row in self.rows)
         return replace(self, columns=tuple(self.columns[place] for place in order), rows=rows)
 
-    def without_empty(self) -> Table:
-        """Return the table without columns that say nothing of any row; what their cells note is said below it."""
-        kept = [i for i in range(len(self.columns)) if any(row.cells[i].says_something for row in self.rows)]
-        lost = [cell.note for row in self.rows for i, cell in enumerate(row.cells) if i not in kept and cell.note]
-        rows = tuple(replace(row, cells=tuple(row.cells[i] for i in kept)) for row in self.rows)
-        notes = tuple(dict.fromkeys((*self.notes, *lost)))
-        return replace(self, columns=tuple(self.columns[i] for i in kept), rows=rows, notes=notes)
-
     def marked(self, block: int = 0) -> Table:
         """Mark best and second best of every column with a direction, compared as printed, so that ties share a mark.
 

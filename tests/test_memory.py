@@ -70,7 +70,6 @@ def test_counts_have_an_end(overrides, said):
     [
         (["data", "show", "synth-nyud", "-o", "x.png", "--size", "100000", "100000"], "TB of memory"),
         (["data", "show", "synth-nyud", "-o", "x.png", "--count", "1000000"], "expected at most 500"),
-        (["pretrain", "--backbone", "swin_nano", "-o", "w", "--scenes", str(10**12)], "from 40 to 10000000"),
         (["run", "--algo", "local", "--scenario", "st_mt_1", "--seed", "9" * 30], "at most 18 digits"),
         (["bench", "--algos", "local", "--scenarios", "st_mt_1", "--seeds", "9" * 5000], "at most 18 digits"),
     ],

@@ -60,7 +60,6 @@ def test_every_file_beside_the_modules_is_installed():
     for package, patterns in SETUPTOOLS["package-data"].items():
         place = ROOT / folders.get(package, package.replace(".", "/"))
         named |= {path for pattern in patterns for path in place.glob(pattern)}
-    # `fmtlbench pretrain` keeps hidden files beside the weights while it works.
     there = {path for folder in OWN for path in (ROOT / folder).rglob("*") if path.is_file() and path.name[0] != "."}
     data = {path for path in there if path.suffix != ".py" and "__pycache__" not in path.parts}
     assert data - named == set()

@@ -16,10 +16,8 @@ VERBS = (
     "reproduce",
     "list",
     "show",
-    "import_config",
     "data",
     "runs",
-    "pretrain",
     "predict",
     "evaluate",
     "score_external",
@@ -28,7 +26,6 @@ VERBS = (
     "stability",
     "plot",
     "cost",
-    "time",
     "export",
     "export_weights",
     "submit",
@@ -37,6 +34,12 @@ VERBS = (
     "compare",
     "completion",
 )
+# A verb that is no more → what to do instead.
+FORMER = {
+    "import-config": "`fmtlbench list scenarios` has the public code's; its settings: docs/deviations.md",
+    "pretrain": "`make weights` in a clone of the repository makes the package's encoder weights",
+    "time": "`fmtlbench cost RUNS --over MACHINES.yml`",
+}
 
 
 def build_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
@@ -66,6 +69,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
             complete(build_parser())
         words = sys.argv[1:] if argv is None else argv
+        if words and words[0] in FORMER:
+            raise UsageError(f"no verb {words[0]!r} any more: {FORMER[words[0]]}")
         args = build_parser(words).parse_args(add_list_if_missing(words))
         code = args.func(args) or 0
         sys.stdout.flush()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 
+from ..base.errors import UsageError
 from ._report import (
     add_delta,
     add_format,
@@ -29,6 +31,14 @@ examples:
   fmtlbench cost runs --target -10 --target 0 --format latex -o cost.tex
   fmtlbench cost runs --scenario iid1_sdmt --format json
   fmtlbench cost runs --scenario iid1_sdmt --convention fmtl-bench
+  fmtlbench cost runs --over machines.yml --target -10
+
+--over FILE has what rounds would take if every client had a machine and a line of its own: download + compute ×
+slowdown + upload + latencies of the client that the server waits for, and the server's step. The file, in YAML:
+  default: {up: 10Mbit, down: 50Mbit, latency: 50ms}       # without a rate, a line has no limit
+  clients:
+    nyud-multi: {speed: 0.25, up: 1Mbit}      # a quarter of the speed of the machine that ran it
+Rates: kbit, Mbit, Gbit, kB, MB, GB, per second.
 """
 
 
@@ -54,8 +64,10 @@ def add(verbs) -> None:
     parser.add_argument(
         "--convention",
         choices=("ours", "fmtl-bench"),
-        default="ours",
         help="fmtl-bench: units, time and rounds as that paper's Table 8 counts them; default: ours",
+    )
+    parser.add_argument(
+        "--over", type=Path, metavar="FILE", help="time on the machines and lines of this YAML file, by client"
     )
     add_delta(parser)
     add_rows(parser)
@@ -64,14 +76,21 @@ def add(verbs) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from ..reports.cost import TARGETS, as_json, cost_tables
+    from ..reports.cost import CONVENTIONS, TARGETS, as_json, cost_tables
+    from ..reports.over import cost_over
 
+    if args.over and args.convention:
+        raise UsageError(f"--over {args.over}: counts time in a way of its own, not by --convention {args.convention}")
     runs, chosen = every_run(args, ("rounds", "timing", "cost"))
     delta, targets = asked_delta(args, runs), args.target or TARGETS
-    tables = cost_tables(merged(args, chosen), targets, args.scenario, args.split, args.convention, delta)
+    way = cost_over(args.over, runs) if args.over else CONVENTIONS[args.convention or "ours"]
+    tables = cost_tables(merged(args, chosen), targets, args.scenario, args.split, way, delta)
     if args.format != "json":
         emit(tables, args)
         return 0
     check_style(args)
-    write(json.dumps(as_json(tables, args.convention), indent=2, ensure_ascii=False) + "\n", args.output)
+    write(
+        json.dumps(as_json(tables, way.name), indent=2, ensure_ascii=False) + "\n",
+        args.output,
+    )
     return 0

@@ -454,8 +454,6 @@ class Client(Workbench):
         scaler.update()
         if lane.weights is not None:
             lane.weights.after_step(partial(self._losses_again, lane, batch, learned))
-        if lane.hooks:
-            self._let("after_step")
 
     def _losses(self, lane: Lane, batch: dict[str, Tensor], learned: tuple[str, ...]) -> list[Tensor]:
         """Return the unweighted losses of the tasks of a step, as the network is now."""

@@ -220,10 +220,6 @@ class Hooks:
         """Have gradient or parameters changed before the optimiser's step."""
         self._ask("before_update", local, client=local.party.id)
 
-    def after_step(self, local: Local) -> None:
-        """Have done what follows a step."""
-        self._ask("after_step", local, client=local.party.id)
-
     def before_scoring(self, local: Local) -> None:
         """Have the scored parameters changed."""
         self._ask("before_scoring", local, client=local.party.id)

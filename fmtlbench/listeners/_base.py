@@ -62,9 +62,6 @@ class Listener:
     def round_done(self, row: RoundRow, timing: TimingRow) -> None:
         """Hear that a round is over: its lines of metrics.jsonl and timing.jsonl, which are on disk."""
 
-    def pretraining(self, what: str, step: int, steps: int, loss: float) -> None:
-        """Hear that `fmtlbench pretrain` took so many steps."""
-
     def note(self, message: str) -> None:
         """Hear something worth a line."""
 

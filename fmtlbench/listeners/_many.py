@@ -55,9 +55,6 @@ class Listeners(Listener):
     def round_done(self, row: RoundRow, timing: TimingRow) -> None:
         self._tell("round_done", row, timing)
 
-    def pretraining(self, what: str, step: int, steps: int, loss: float) -> None:
-        self._tell("pretraining", what, step, steps, loss)
-
     def note(self, message: str) -> None:
         self._tell("note", message)
 

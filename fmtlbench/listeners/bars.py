@@ -82,10 +82,6 @@ class Bars(Listener):
         if self.round < self.rounds:
             self._name_round()
 
-    def pretraining(self, what: str, step: int, steps: int, loss: float) -> None:
-        self.preparing(what, step, steps)
-        self.bars.update(self.tasks[what], detail=f"loss {loss:.3f}")
-
     def note(self, message: str) -> None:
         self.console.print(message, style="yellow", **self.plain)
 

@@ -20,7 +20,6 @@ class JsonLines(Listener):
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self.stream = stream or sys.stderr
-        self.pretrained: dict[str, tuple[int, float]] = {}  # the first step that was told, and when
 
     def begin(self, start: Start) -> None:
         self.rounds, self.first, self.started = start.rounds, start.done, time.monotonic()
@@ -39,12 +38,6 @@ class JsonLines(Listener):
         if scores:
             event["scores"] = {f"{r['client']}/{r['split']}/{r['task']}": r["value"] for r in scores}
         self._write(event="round", **event)
-
-    def pretraining(self, what: str, step: int, steps: int, loss: float) -> None:
-        first, began = self.pretrained.setdefault(what, (step, time.monotonic()))
-        left = (steps - step) * (time.monotonic() - began) / (step - first) if step > first else None
-        eta = None if left is None else round(left, 1)
-        self._write(event="pretrain", backbone=what, step=step, steps=steps, loss=round(loss, 5), eta_seconds=eta)
 
     def note(self, message: str) -> None:
         self._write(event="note", message=message)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SHOWN = 3  # names per problem in a message; the exception carries all
 COUNTER = "num_batches_tracked"  # of BatchNorm: old files lack it, and nothing here uses it
 WRAPPED = ("model.", "body.")  # FeatureGetterNet's and FeatureHookNet's name for the network inside
-NORMS = "norms."  # the encoder's own norms after every scale, which only files of `fmtlbench pretrain` have
+NORMS = "norms."  # the encoder's own norms after every scale, which only the files of the package have
 
 
 class WeightsError(FmtlbenchError):

@@ -312,7 +312,7 @@ def _find_versions(folder: str, top: str) -> Iterator[tuple[str, str]]:
     """Yield name and version of the distributions that bring a top-level package to a room by an entry point."""
     from importlib.metadata import entry_points  # here: a start without it is quicker
 
-    for point in entry_points(group=f"{PACKAGE}.{room}"):
+    for point in entry_points(group=f"{PACKAGE}.{folder.rpartition('/')[2]}"):
         if point.value.partition(":")[0].partition(".")[0] == top and point.dist is not None:
             yield f"distribution {point.dist.name}", point.dist.version
 

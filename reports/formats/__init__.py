@@ -9,9 +9,8 @@ from typing import Any
 from ..table import Table
 
 _FILES = {"table": "terminal", "csv": "csv_format", "md": "markdown", "latex": "latex", "json": "json_format"}
-FORMATS = tuple(_FILES)
 
 
 def render(tables: Sequence[Table], style: str, **options: Any) -> str:
-    """Return `tables` in one of `FORMATS`; `options` belong to the format."""
+    """Return `tables` in a format of `_FILES`, by its name; `options` belong to the format."""
     return importlib.import_module(f".{_FILES[style]}", __name__).render(tables, **options)

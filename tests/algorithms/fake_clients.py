@@ -114,7 +114,6 @@ class QuadraticClient:
                 self._sum = self._gradient.clone() if self._sum is None else self._sum + self._gradient
                 self._steps += 1
             live -= self.lr * self._gradient
-            self.method.after_step(self)
 
     def scored(self):
         """Return the vector that would be scored; nothing changes."""

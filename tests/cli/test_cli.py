@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
-from fmtlbench.cli import main
+from fmtlbench.cli import FORMER, VERBS, main
 
+ROOT = Path(__file__).parents[2]
 HEAVY = ("torch", "torchvision", "timm", "scipy", "skimage", "numba", "matplotlib", "pandas", "rich")
 
 
@@ -66,7 +69,7 @@ def test_looking_around_imports_nothing_heavy(tmp_path, scenario_file):
     ]  # fmt: skip
     code = f"""\
         import sys
-        from fmtlbench.cli import main
+        from fmtlbench.cli import FORMER, VERBS, main
         for argv in {commands!r}:
             try:
                 code = main(argv)
@@ -211,14 +214,25 @@ def test_wrong_usage_is_exit_code_2_and_one_line(cli, argv, parts):
         ["list", "bogus"],
         ["show"],
         ["data"],
-        ["pretrain"],
-        ["pretrain", "--backbone", "swin_nano", "--steps", "many"],
+        ["plot"],
+        ["predict", "runs", "--limit", "many"],
         ["run", "--seed", "x"],
     ],
 )
 def test_what_argparse_refuses_is_exit_code_2(cli, argv):
     code, out, err = cli(*argv)
     assert (code, out) == (2, "") and "usage: fmtlbench" in err
+
+
+@pytest.mark.parametrize("verb", FORMER)
+def test_a_former_verb_says_what_to_type_instead(cli, verb):
+    """What it names can be typed: a verb that there is, or a target of the Makefile."""
+    assert verb.replace("-", "_") not in VERBS
+    for words in ([verb], [verb, "--help"], [verb, "runs", "-o", "x"]):
+        refused(cli(*words), 2, f"no verb '{verb}' any more: ")
+    commands = re.findall("`(fmtlbench|make) ([a-z_-]+)[^`]*`", FORMER[verb])
+    targets = re.findall("^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert commands and all(name.replace("-", "_") in (targets if tool == "make" else VERBS) for tool, name in commands)
 
 
 def test_a_reader_that_stops_early_is_no_error(tmp_path):

@@ -72,21 +72,6 @@ def test_the_split_for_encoder_weights_shares_no_scene_with_the_others(name):
     assert len(images) == 3 * 60
 
 
-def test_presence_by_hand():
-    """20.48 pixels of 64×64 are the least share; unlabelled pixels are pixels without a class."""
-    semseg = np.zeros((64, 64), np.uint8)
-    semseg[:10] = 255
-    semseg[20, :21] = 1  # just enough
-    semseg[30, :20] = 2  # just not
-    assert label_rules.presence(semseg, 4).tolist() == [True, True, False, False]
-    alone = np.full((64, 64), 255, np.uint8)
-    assert label_rules.presence(np.stack([semseg, alone]), 3).tolist() == [[True, True, False], [False] * 3]
-    shown = label_rules.presence(generate("synth-nyud", "train", 0)["semseg"], len(ROOM_CLASSES))
-    counts = PINNED["synth-nyud"][0]  # of this scene, above: a door of 16 pixels is too small
-    assert [ROOM_CLASSES[i] for i in np.flatnonzero(shown)] == ["wall", "floor", "ceiling", "bed", "lamp"]
-    assert counts[ROOM_CLASSES.index("door")] == 16 and counts[ROOM_CLASSES.index("lamp")] == 37
-
-
 @pytest.mark.parametrize("size", [(16, 16), (48, 80), (75, 33)])
 @pytest.mark.parametrize("name", NAMES)
 def test_shapes_types_and_ranges(name, size):

@@ -176,14 +176,6 @@ GRID = {
     "set": {"train.lr": 0.001},
     "variants": [{"algo": "fedprox", "name": "prox", "set": {"algo.mu": 0.1}}],
 }  # fmt: skip
-PUBLIC = {
-    "dataroot": "/data", "results_dir": "/out", "seed": 0, "max_rounds": 100, "eval_freq": 4,
-    "MT_Datasets": [{"dataname": "nyud", "task_dict": {"semseg": 1, "depth": 1}, "client_num": 1, "tr_batch": 4,
-                     "val_batch": 6, "train_transforms": {"RandomScaling": {"scale_factors": [0.5, 2.0]}},
-                     "nworkers": 2, "local_epochs": 1, "optimizer": "adamw", "lr": 0.0001, "weight_decay": 0.0001,
-                     "warmup_epochs": 5}],
-    "ST_Datasets": [{"dataname": "pascalcontext", "task_dict": {"semseg": 1}, "client_num": 1, "local_epochs": 4}],
-}  # fmt: skip
 # What --set may name, with values that are right or nearly so.
 KEYS = {
     "train.lr": (0.001, 1, 0.0, -0.1, "1e-3"),
@@ -304,12 +296,6 @@ def scenarios(draw):
 @st.composite
 def grids(draw):
     return Case("grid", ("bench", "grid.yml", *json_plan), {"grid.yml": encoded(draw(yaml_text(GRID)))})
-
-
-@st.composite
-def imports(draw):
-    argv = ("import-config", "public.yml", *draw(st.sampled_from(((), ("-o", "mine.yml"), ("--gpus", "0")))))
-    return Case("import", argv, {"public.yml": encoded(draw(yaml_text(PUBLIC)))})
 
 
 @st.composite

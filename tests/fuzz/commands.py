@@ -1,7 +1,7 @@
 """The generators of command lines, by kind."""
 
 from asked_files import presets, ranges, run_files
-from cases import grids, imports, names, outputs, overrides, scenarios, stored_configs
+from cases import grids, names, outputs, overrides, scenarios, stored_configs
 from damaged_runs import damaged_looks, damaged_reports, damaged_resumes, small_files
 from evaluate_inputs import evaluations
 from outside_predictions import outside_predictions
@@ -10,7 +10,6 @@ COMMANDS = {
     "override": overrides(),
     "scenario": scenarios(),
     "grid": grids(),
-    "import": imports(),
     "name": names(),
     "stored": stored_configs(),
     "output": outputs(),

@@ -78,21 +78,6 @@ def test_the_eta_is_the_mean_round_times_what_is_left(monkeypatch):
     assert json.loads(stream.getvalue().splitlines()[-1])["eta_seconds"] == 12
 
 
-def test_steps_of_pretraining(monkeypatch):
-    stream, now = io.StringIO(), [100.0]
-    monkeypatch.setattr("fmtlbench.listeners.json_lines.time.monotonic", lambda: now[0])
-    lines, bars = JsonLines(stream), Bars(Console(file=io.StringIO(), width=160))
-    for step in (25, 50):
-        for progress in (lines, bars):
-            progress.pretraining("swin_nano", step, 100, 0.5)
-        now[0] += 10
-    bars.end()
-    first, second = map(json.loads, stream.getvalue().splitlines())
-    assert (first["event"], first["backbone"], first["eta_seconds"]) == ("pretrain", "swin_nano", None)
-    assert (second["step"], second["steps"], second["loss"], second["eta_seconds"]) == (50, 100, 0.5, 20)
-    assert bars.bars.tasks[0].completed == 50 and bars.bars.tasks[0].fields["detail"] == "loss 0.500"
-
-
 @pytest.mark.parametrize("done", [0, 2])
 @pytest.mark.parametrize("terminal", [True, False])
 def test_bars(capsys, done, terminal):

@@ -42,13 +42,6 @@ def test_a_column_keeps_its_key_and_scales_value_and_spread():
     assert made.rows[1].cells[0] == Cell(word="not reached") and made.columns[1] == other[0]
 
 
-def test_empty_columns_leave_their_notes_below():
-    empty = (Column("power_w", "power W"), [Cell(note="energy: turned off"), Cell(note="energy: turned off")])
-    word = (Column("rounds", "rounds"), [Cell(word="not reached"), Cell()])
-    made = table(empty, word).without_empty()
-    assert [column.key for column in made.columns] == ["rounds"] and made.notes == ("energy: turned off",)
-
-
 def test_one_column_can_come_first():
     made = table((Column("a", "a"), [Cell(1.0)]), (Column("b", "b"), [Cell(2.0)]))
     assert [c.key for c in made.with_first("b").columns] == ["b", "a"]

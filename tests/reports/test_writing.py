@@ -174,26 +174,18 @@ def test_wrong_kinds_are_told_in_one_line(tmp_path):
 
 FILES = [
     ["export", "RUNS"], ["export", "RUNS", "--format", "json"], ["leaderboard", "RUNS"], ["cost", "RUNS"],
-    ["time", "RUNS"], ["stability", "RUNS"], ["published", "fedhca2_table1_st_mt_1"],
+    ["stability", "RUNS"], ["published", "fedhca2_table1_st_mt_1"],
     ["compare", "RUNS", "--published", "fedhca2_table1_st_mt_1"], ["cost", "RUNS", "--format", "json"],
 ]  # fmt: skip
 FIGURES = [
     ["plot", "pvalues", "RUNS"], ["data", "show", "synth-nyud", "--count", "1", "--size", "32", "32"],
     ["show", "scenario", "st_mt_1"],
 ]  # fmt: skip
-IMPORT = ["import-config", "public.yml"]
-PUBLIC = """\
-seed: 0
-max_rounds: 100
-MT_Datasets:
-  - {dataname: nyud, task_dict: {semseg: 1, depth: 1}, client_num: 1, tr_batch: 4, local_epochs: 1, optimizer: adamw,
-     lr: 0.0001, weight_decay: 0.0001, warmup_epochs: 5}
-"""
 FOLDERS = [
     ["stats", "RUNS"], ["leaderboard", "RUNS", "--format", "html"],
     ["evaluate", "--task", "depth", "--dataset", "nyud", "--pred", "x", "--gt", "y"], ["predict", "RUN"],
     ["export-weights", "RUN"], ["score-external", "x", "--name", "Mine", "--scenario", "st_mt_1"],
-    ["pretrain", "--backbone", "swin_nano"], ["verify", "x.zip"],
+    ["verify", "x.zip"],
     ["reproduce", "fmtlbench_figure2", "--preset", "nano"],
 ]  # fmt: skip
 PROBE = ["probe", "--algos", "local"]
@@ -221,7 +213,7 @@ def with_output(parser, words=()):
 
 
 def test_every_command_that_writes_is_tried_here():
-    commands = (*FILES, *FIGURES, *FOLDERS, IMPORT, PROBE, SUBMIT)
+    commands = (*FILES, *FIGURES, *FOLDERS, PROBE, SUBMIT)
     tried = {tuple(command[:length]) for command in commands for length in (1, 2)}
     found = with_output(build_parser())
     assert len(found) > 15
@@ -286,27 +278,6 @@ def test_only_a_folder_is_taken_where_a_folder_belongs(command, runs, tmp_path, 
         assert code in (1, 2) and out == "" and len(err.splitlines()) == 1 and said in err, (name, err)
     assert (tmp_path / "file").read_text() == "old" and listed(tmp_path) == before
     assert kind(tmp_path / "fifo") == stat.S_IFIFO
-
-
-def test_a_config_is_imported_to_whatever_o_names(runs, tmp_path, full, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("public.yml").write_text(PUBLIC)
-    plain = main(IMPORT), *capsys.readouterr()
-    assert plain[0] == 0 and call(IMPORT, runs, "-", capsys) == plain
-    assert call(IMPORT, runs, "/dev/null", capsys)[0] == 0
-    code, _, err = call(IMPORT, runs, full, capsys)
-    assert code == 1 and err.endswith(f"could not write {full}: No space left on device\n")
-    os.mkfifo("fifo")
-    reader, found = read_in_background(Path("fifo"))
-    assert call(IMPORT, runs, "fifo", capsys)[0] == 0
-    reader.join(10)
-    assert b"clients:" in found[0] and kind(Path("fifo")) == stat.S_IFIFO
-    Path("link.yml").symlink_to("later.yml")
-    assert call(IMPORT, runs, "link.yml", capsys)[0] == 0
-    assert Path("link.yml").is_symlink() and b"clients:" in Path("later.yml").read_bytes()
-    for name, said in (("link.yml", "exists already"), ("public.yml", "is the file to import"), ("x.txt", "ending in")):
-        code, _, err = call(IMPORT, runs, name, capsys)
-        assert code == 2 and said in err and len(err.splitlines()) == 1
 
 
 def test_a_figure_on_a_stream_needs_an_ending(runs, capsys):

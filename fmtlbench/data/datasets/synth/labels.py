@@ -6,8 +6,6 @@ import numpy as np
 
 from .scene import Scene
 
-PRESENT = 0.005  # fraction of an image's pixels (20 of 64×64); an object with fewer is hardly visible
-
 
 def semseg(scene: Scene, obj: np.ndarray, sky: int) -> np.ndarray:
     """Return the class of every pixel; `obj` is the object index, -1 for sky."""
@@ -43,13 +41,3 @@ def saliency(scene: Scene, obj: np.ndarray, person: int) -> np.ndarray:
     score[~np.array(scene.salient)] = 0.0
     best = int(score.argmax())
     return ((obj == best) & (score[best] > 0)).astype(np.uint8)
-
-
-def presence(semseg: np.ndarray, classes: int) -> np.ndarray:
-    """Return which classes cover at least the fraction `PRESENT` of an image's pixels, bool [..., classes].
-
-    `semseg` is [..., H, W]; unlabelled pixels count as pixels and belong to no class.
-    """
-    height, width = semseg.shape[-2:]
-    pixels = [(semseg == label).sum(axis=(-2, -1)) for label in range(classes)]
-    return np.stack(pixels, axis=-1) >= PRESENT * height * width

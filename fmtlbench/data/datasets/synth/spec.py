@@ -9,7 +9,7 @@ from ...memory import check_image_memory
 
 VERSION = 1  # raise it whenever a pixel or a label changes: caches and run hashes depend on it
 
-# `pretrain` is for the encoder weights in fmtlbench/weights (fmtlbench/pretrain.py): no run trains or is scored on it.
+# `pretrain` is for the weights that benchmarks/make_weights.py makes: no run trains or is scored on it.
 SPLITS = ("train", "test", "pretrain")
 MIN_SIDE = 16  # below this a person or a chair is smaller than a pixel
 IGNORE = 255

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from jinja2 import UndefinedError
 from made_rounds import write_rounds
 from made_runs import DUO, score, write_run
 
@@ -18,7 +21,7 @@ from fmtlbench.reports.site import figures as figures_file
 from fmtlbench.reports.site import write as write_file
 from fmtlbench.reports.site import write_site
 from fmtlbench.reports.site.data import plan_site, slug
-from fmtlbench.reports.site.markup import escape, tag
+from fmtlbench.reports.site.markup import escape, load_templates
 from fmtlbench.reports.site.overview import WIDTH, _scale, draw_bar
 from fmtlbench.reports.table import Cell
 
@@ -55,7 +58,9 @@ class Parsed(HTMLParser):
 
     def handle_data(self, text):
         self.text += text
-        if "td" in self.open or "th" in self.open:
+        if {"td", "th"} & {*self.open} and (
+            text.strip() or "svg" not in self.open
+        ):  # no text between lines of a drawing
             self.rows[-1][-1] += text
 
     def attributes(self, key: str) -> list[str]:
@@ -141,9 +146,21 @@ def test_nothing_from_a_run_becomes_markup(site):
     assert clean(NASTY) in Parsed(text).text
 
 
+def test_a_template_that_shows_what_nobody_gave_fails():
+    with pytest.raises(UndefinedError, match="'title' is undefined"):
+        load_templates().from_string("<p>{{ title }}</p>").render(text="")
+
+
+def test_only_pages_load_templates(runs):
+    code = "import sys; from fmtlbench.cli import main; main(sys.argv[1:]); sys.exit('jinja2' in sys.modules)"
+    command = [sys.executable, "-c", code, "leaderboard", str(runs)]
+    assert subprocess.run([*command, "--format", "md"], timeout=120).returncode == 0
+    assert subprocess.run([*command, "--format", "html", "-o", "pages"], timeout=120).returncode == 1
+
+
 @pytest.mark.parametrize("text", ["", " ", "a", " a ", "\n", "<&\"'", "\x00", "a  b"])
 def test_escaped_text_comes_back(text):
-    page = Parsed(tag("p", text, title=text))
+    page = Parsed(load_templates().from_string('<p title="{{ text }}">{{ text }}</p>').render(text=text))
     assert page.text.strip() == clean(text) == page.elements[0][1]["title"].strip()
     assert Parsed(escape(text)).text == page.text
 

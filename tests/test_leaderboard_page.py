@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -21,11 +20,8 @@ GRIDS = sorted((ROOT / "results" / "leaderboard" / "grids").glob("*.yml"))
 
 @pytest.fixture(scope="module")
 def writer():
-    sys.path.insert(0, str(ROOT / "docs"))
-    try:
-        import write_leaderboard
-    finally:
-        sys.path.remove(str(ROOT / "docs"))
+    import write_leaderboard
+
     return write_leaderboard
 
 

@@ -7,7 +7,6 @@ published tables and results/.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -15,10 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "algorithms"))
-from measured import measured_for
-from toys import DECODER, ENCODER, layout, local_steps
+from toy_rounds import DECODER, ENCODER, layout, local_steps, measured_for
 
 from fmtlbench.algorithms import ALGORITHMS, Algorithm
 from fmtlbench.base.schema import locate

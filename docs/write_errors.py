@@ -10,6 +10,8 @@ import inspect
 import pkgutil
 from pathlib import Path
 
+from page_parts import put_table
+
 import fmtlbench
 from fmtlbench.base.errors import FmtlbenchError, UsageError
 
@@ -36,11 +38,7 @@ def find_errors() -> list[type[FmtlbenchError]]:
 
 def write_page() -> str:
     """Return docs/errors.md with the table as the classes have it."""
-    rows = [HEADS, ["---"] * len(HEADS), *map(_describe, find_errors())]
-    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    text = PAGE.read_text(encoding="utf-8")
-    before, after = text.partition(BEGIN)[0], text.partition(END)[2]
-    return f"{before}{BEGIN}\n{table}\n{END}{after}"
+    return put_table(PAGE, BEGIN, END, HEADS, map(_describe, find_errors()))
 
 
 def _describe(error: type[FmtlbenchError]) -> tuple[str, str, str, str]:
@@ -49,12 +47,7 @@ def _describe(error: type[FmtlbenchError]) -> tuple[str, str, str, str]:
     code = "2" if issubclass(error, UsageError) else "1"  # as fmtlbench.cli.main returns it
     bases = ", ".join(f"`{base.__name__}`" for base in error.__bases__)
     home = "fmtlbench" if error.__name__ in fmtlbench.__all__ else error.__module__
-    return (
-        f"`{home}.{error.__name__}`",
-        code,
-        bases,
-        meaning.partition(": exit code")[0].rstrip(".").replace("|", "\\|"),
-    )
+    return f"`{home}.{error.__name__}`", code, bases, meaning.partition(": exit code")[0].rstrip(".")
 
 
 if __name__ == "__main__":

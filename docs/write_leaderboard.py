@@ -20,6 +20,8 @@ from pathlib import Path
 from textwrap import fill as fill_lines
 from typing import Any
 
+from page_parts import WIDTH, fill
+
 from fmtlbench.algorithms import ALGORITHMS
 from fmtlbench.base.errors import unknown
 from fmtlbench.base.words import say_count, say_duration, say_quantity
@@ -31,7 +33,7 @@ from fmtlbench.scenarios import probe_names
 
 ROOT = Path(__file__).parents[1]
 RUNS, PROBES, FOLDER = ROOT / "results" / "leaderboard", ROOT / "results" / "probes.md", ROOT / "docs" / "leaderboard"
-READING, WIDTH = "reading.md", 120  # beside the runs; of its lines
+READING = "reading.md"  # beside the runs
 EACH = "--scenario"  # of a command that is asked for every scenario by itself, as ranks over blocks are
 # File of a page → its heading, and the commands whose tables it has.
 PAGES = {
@@ -42,31 +44,6 @@ PAGES = {
 PROBED, PAPERS = "probes.md", "papers.md"
 # Scenario → the paper's table with most of the methods.
 PUBLISHED = {"st_mt_1": "fedhca2_table1_st_mt_1", "st_mt_2": "fedhca2_table2_st_mt_2"}
-OPENING = """\
-# The nano leaderboard
-
-Runs of the embedded data with the preset nano, made by `make leaderboard` and stored in results/leaderboard; numbers on
-these images say nothing about NYUD-v2 or PASCAL-Context. docs/write_leaderboard.py writes this page. What the words
-mean: [concepts](../concepts.md); what the tests assume: [statistics](../statistics.md).
-"""
-MORE = """\
-## More of it
-
-- [The worst clients](clients.md): who pays for the mean
-- [Are the differences more than chance?](chance.md): ranks, all pairs of methods, noise over seeds, seeds needed
-- [What the runs cost](cost.md): bytes, time and energy a round, and until a given Δm
-- [Beside the papers](papers.md): published numbers, their order of methods, and their claims on these runs
-- [Where the right answer is known](probes.md): what the methods do on the probes
-
-The tables below as [CSV](tables.csv) and [LaTeX](tables.tex). As a site with figures, curves and a page for every run
-they are in docs/leaderboard/site after `make leaderboard`, and in build/docs/leaderboard/site after `make docs`.
-
-<!-- site: leaderboard -->
-"""
-PAPERS_OPENING = """\
-Of [the nano leaderboard](README.md). The papers' numbers are of photographs, larger networks and longer training; ours
-are not (`≠`). What can be laid side by side is the order of methods.
-"""
 WRITTEN_FOR = re.compile(r"<!-- written for: (.*) -->\n")
 FIELD = re.compile(r"\{([\w-]+): ([^{}]+)\}")
 
@@ -139,25 +116,6 @@ class Coverage:
             missing=missing or "none",
             bill=Bill.of(Path(run["folder"]) for run in done),
         )
-
-
-def describe_coverage(grids: Sequence[Coverage]) -> str:
-    """Return a table of how much of every grid is there: what is missing is said, not left out."""
-    lines = ["| grid | scenarios | methods | runs that are there | missing | time | energy |"]
-    lines.append("|---|---|---:|---:|---|---:|---:|")
-    for grid in grids:
-        cells = [grid.grid, grid.scenarios, grid.methods, f"{grid.there} of {grid.asked}", grid.missing]
-        cells += [say_duration(grid.bill.seconds), grid.bill.energy] if grid.there else ["", ""]
-        lines.append(f"| {' | '.join(map(str, cells))} |")
-    return "\n".join(lines)
-
-
-def describe_bill(runs: Path) -> str:
-    """Return in a sentence what all runs have taken together, by their own bills."""
-    bill = Bill.of(folder for folder, _ in locate_runs([runs])[0])
-    energy = f"{bill.energy} in {bill.measured} runs that measured it" if bill.measured else bill.energy
-    time = f"{say_duration(bill.seconds)} of one core's wall time, often with other work beside them"
-    return f"{bill.runs} runs took {time}; energy: {energy}."
 
 
 # -- at a glance -------------------------------------------------------------------------------------------------------
@@ -258,7 +216,7 @@ def read_reading(file: Path, boards: Sequence[Board]) -> str:
         raise ValueError(f"{file}: begins with {text[:40]!r}, expected <!-- written for: SCENARIO RUNS, … -->")
     by_heading = {board.heading: board for board in boards}
 
-    def fill(field: re.Match) -> str:
+    def say(field: re.Match) -> str:
         heading, method = field.groups()
         if heading not in by_heading:
             raise unknown("table", heading, by_heading, f"{file}: {field[0]}")
@@ -266,7 +224,7 @@ def read_reading(file: Path, boards: Sequence[Board]) -> str:
             raise unknown(f"method of {heading}", method, by_heading[heading].rows, f"{file}: {field[0]}")
         return by_heading[heading].say_delta(method)
 
-    paragraphs = FIELD.sub(fill, text[said.end() :]).strip().split("\n\n")
+    paragraphs = FIELD.sub(say, text[said.end() :]).strip().split("\n\n")
     body = "\n\n".join(fill_lines(one, WIDTH, break_long_words=False, break_on_hyphens=False) for one in paragraphs)
     now = count_runs(boards)
     return body if said[1] == now else f"*Written when there were other runs: {said[1]}; now: {now}.*\n\n{body}"
@@ -307,69 +265,58 @@ def make_pages(runs: Path, probes: Path) -> dict[str, str]:
     grids = [Coverage.of(grid, runs) for grid in sorted((runs / "grids").glob("*.yml"))]
     boards = read_boards(runs)
     scenarios = list(dict.fromkeys(board.scenario for board in boards))
-    parts = [OPENING, "## At a glance", show_at_a_glance(boards)]
-    if (runs / READING).is_file():
-        parts += ["## What this shows, and what it does not", read_reading(runs / READING, boards)]
-    parts += [MORE, "## What is there, and what is missing", describe_coverage(grids), describe_bill(runs)]
-    parts += ["## Scores", *_show(runs, ("leaderboard",), depth=3)]
-    pages = {"README.md": parts}
+    pages = {
+        "README.md": fill(
+            "leaderboard.md.j2",
+            glance=show_at_a_glance(boards),
+            reading=read_reading(runs / READING, boards) if (runs / READING).is_file() else "",
+            grids=grids,
+            bill=Bill.of(folder for folder, _ in locate_runs([runs])[0]),
+            say_duration=say_duration,
+            scores=_show(runs, ("leaderboard",), depth=3),
+        )
+    }
     for name, (heading, commands) in PAGES.items():
-        pages[name] = [f"# {heading}", "Of [the nano leaderboard](README.md)."]
-        for command in commands:
-            each = [(*command, scenario) for scenario in scenarios] if EACH in command else [command]
-            pages[name] += [part for words in each for part in _show(runs, words)]
-    pages[PROBED] = [
-        "# Where the right answer is known",
-        "`fmtlbench probe --out results/probes`: [probes](../probes.md).",
-    ]
-    pages[PROBED].append(read_probes(probes))
-    return {name: _join(parts) for name, parts in pages.items()}
+        asked = [
+            words
+            for command in commands
+            for words in ([(*command, scenario) for scenario in scenarios] if EACH in command else [command])
+        ]
+        tables = "\n\n".join(_show(runs, words) for words in asked)
+        pages[name] = fill("leaderboard_tables.md.j2", heading=heading, tables=tables)
+    return {**pages, PROBED: fill("leaderboard_probes.md.j2", probes=read_probes(probes))}
 
 
-def _show(runs: Path, command: Sequence[str], depth: int = 2) -> list[str]:
-    """Return a command as one types it, and its tables with headings of the given depth."""
+def _show(runs: Path, command: Sequence[str], depth: int = 2, only: str = "") -> str:
+    """Return a command as one types it, and its tables with headings of the given depth; or those a pattern finds."""
     verb, *flags = command
     words = " ".join([f"fmtlbench {verb} results/leaderboard", *flags, "--format md"])
-    tables = ask(verb, runs, *flags, "--format", "md")
-    return [f"`{words}`", set_depth(tables, depth)]
+    tables = set_depth(ask(verb, runs, *flags, "--format", "md"), depth)
+    return f"`{words}`\n\n{re.search(only, tables, re.M | re.S)[0].strip() if only else tables.strip()}"
 
 
 def make_papers_page(runs: Path) -> str:
     """Return the page with published tables and claims beside the runs: half a minute of a core."""
-    parts = ["# Beside the papers", PAPERS_OPENING]
+    order, shown = r"^## [^\n]*order of methods.*?(?=^## |\Z)", []
     for board in read_boards(runs):
         if table := PUBLISHED.get(board.heading):
-            parts += _show(runs, ("compare", "--published", table))
-            words, tables = _show(runs, ("stability", "--scenario", board.heading, "--published", table))
-            order = re.search(r"^## [^\n]*order of methods.*?(?=^## |\Z)", tables, re.M | re.S)
-            parts += [words, order[0]]
-    parts += ["## Their claims, on these runs", *show_claims(runs)]
-    return _join(parts)
+            shown.append(_show(runs, ("compare", "--published", table)))
+            shown.append(_show(runs, ("stability", "--scenario", board.heading, "--published", table), only=order))
+    return fill("leaderboard_papers.md.j2", tables="\n\n".join(shown), **ask_claims(runs))
 
 
-def show_claims(runs: Path) -> list[str]:
+def ask_claims(runs: Path) -> dict[str, Any]:
     """Return what the papers say of their results, as far as these runs can be asked."""
     command = ("reproduce", "--claims", "--preset", "nano", "--seeds", "0-4")
     tables = json.loads(ask(*command, "--out", runs, "--reuse", "any", "--format", "json"))["tables"]
-    lines = ["| paper | says | in print | here | by |", "|---|---|---|---|---|"]
     claims = [row for table in tables for row in table["rows"]]
-    tried = 0
+    tried = []
     for row in claims:
         said = {key: cell.get("word") for key, cell in row["cells"].items()}
         if said["measured"] in (HOLDS, FAILS, UNDECIDED):
-            tried += 1
             cells = [row["labels"]["where"], row["labels"]["says"], *said.values()]
-            lines.append(f"| {' | '.join(str(cell).replace('|', '/') for cell in cells)} |")
-    return [
-        f"`fmtlbench {' '.join(command)} --out results/leaderboard`",
-        f"Of {len(claims)} claims {tried} can be asked of these runs. Data, network and schedule are not the papers': "
-        "what does not hold here may hold there.",
-        "\n".join(lines),
-    ]
-
-
-def _join(parts: Iterable[str]) -> str:
-    return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+            tried.append([str(cell).replace("|", "/") for cell in cells])
+    return {"command": command, "claims": len(claims), "tried": tried}
 
 
 def write(runs: Path = RUNS, probes: Path = PROBES, folder: Path = FOLDER) -> None:

@@ -10,6 +10,8 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
+from page_parts import put_table
+
 from fmtlbench.cli._tables import as_typed
 from fmtlbench.config.presets import default_options
 from fmtlbench.weightings import WEIGHTINGS, Weighting
@@ -22,11 +24,7 @@ HEADS = ("name", "in tables", "what it does", "a step of m tasks", "fixed weight
 def write_page() -> str:
     """Return docs/weightings.md with the table as the registry has it; those of other packages are left out."""
     built_in = [w for name, w in WEIGHTINGS.items() if WEIGHTINGS.home_of(name).startswith("fmtlbench.")]
-    rows = [HEADS, ["---"] * len(HEADS), *map(_describe, built_in)]
-    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    text = PAGE.read_text(encoding="utf-8")
-    before, after = text.partition(BEGIN)[0], text.partition(END)[2]
-    return f"{before}{BEGIN}\n{table}\n{END}{after}"
+    return put_table(PAGE, BEGIN, END, HEADS, map(_describe, built_in))
 
 
 def _describe(weighting: type[Weighting]) -> tuple[str, ...]:
@@ -45,7 +43,7 @@ def _list_options(weighting: type[Weighting]) -> str:
     for name, value in default_options(weighting, "", {}).items():
         meaning = f": {meanings[name]}" if meanings[name] else ""
         told.append(f"`{name}={as_typed(value)}`{meaning}")
-    return "; ".join(told).replace("|", "\\|")
+    return "; ".join(told)
 
 
 if __name__ == "__main__":

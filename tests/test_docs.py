@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from itertools import product
 from pathlib import Path
 
@@ -183,11 +182,8 @@ def test_the_weighting_of_the_guide_runs(tmp_path, tiny_run):
 
 
 def test_the_table_of_weightings_is_fresh():
-    sys.path.insert(0, str(ROOT / "docs"))
-    try:
-        import write_weightings
-    finally:
-        sys.path.remove(str(ROOT / "docs"))
+    import write_weightings
+
     page = write_weightings.PAGE.read_text(encoding="utf-8")
     assert page == write_weightings.write_page(), "python docs/write_weightings.py makes the table anew"
     assert page.count("\n| `uw` | UW |") == 1

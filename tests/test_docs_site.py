@@ -14,9 +14,8 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture
-def script(monkeypatch):
+def script():
     """`script(name)`: a module of docs/."""
-    monkeypatch.syspath_prepend(ROOT / "docs")
     return import_module
 
 

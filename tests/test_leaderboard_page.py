@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -21,11 +20,8 @@ GRIDS = sorted((ROOT / "results" / "leaderboard" / "grids").glob("*.yml"))
 
 @pytest.fixture(scope="module")
 def writer():
-    sys.path.insert(0, str(ROOT / "docs"))
-    try:
-        import write_leaderboard
-    finally:
-        sys.path.remove(str(ROOT / "docs"))
+    import write_leaderboard
+
     return write_leaderboard
 
 
@@ -48,7 +44,7 @@ def stored(tmp_path):
 
 
 def test_the_pages_have_tables_and_say_what_is_missing(writer, stored, tmp_path, monkeypatch):
-    monkeypatch.setattr(writer, "show_claims", lambda _runs: ["asked below"])
+    monkeypatch.setattr(writer, "ask_claims", lambda _runs: {"command": ["asked below"], "claims": 0, "tried": []})
     out, probes = tmp_path / "page", tmp_path / "probes.md"
     (stored / "reading.md").write_text("<!-- written for: iid1_sdmt 20 -->\nFedPer gains {iid1_sdmt: FedPer}.\n")
     writer.write(stored, probes, out)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-import sys
 from pathlib import Path
 
+import method_facts
 import pytest
+import write_method_cards as cards
 from test_docs import file_of_the_guide
 from tiny import TINY, make_federation
 
@@ -19,12 +20,6 @@ DOCS = Path(__file__).parents[1] / "docs"
 FOLDER = DOCS / "methods"
 FILES = sorted((DOCS.parent / "algorithms").glob("[!_]*.py"))
 METHODS = [file.stem for file in FILES]
-sys.path.insert(0, str(DOCS))
-try:
-    import method_facts
-    import write_method_cards as cards
-finally:
-    sys.path.remove(str(DOCS))
 
 
 def card(name: str) -> str:

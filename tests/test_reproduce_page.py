@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from statistics import median
 
@@ -16,11 +15,8 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 @pytest.fixture(scope="module")
 def writer():
-    sys.path.insert(0, str(DOCS))
-    try:
-        import write_reproduce
-    finally:
-        sys.path.remove(str(DOCS))
+    import write_reproduce
+
     return write_reproduce
 
 

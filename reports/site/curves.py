@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...tasks import title_of
-from .markup import Html, join, tag
+from .markup import Markup, fill
 
 WIDTH, HEIGHT = 240, 120  # of a drawing, in its own units
 LEFT, RIGHT, TOP, BOTTOM = 38, 8, 8, 16  # room for the numbers of its axes
@@ -41,20 +41,21 @@ def loss_curves(rows: Iterable[Mapping[str, Any]]) -> dict[str, Lines]:
     return found
 
 
-def draw(curves: Mapping[str, Lines]) -> Html | None:
+def draw(curves: Mapping[str, Lines]) -> Markup | None:
     """Draw one figure per task, a line per client that has two finite points; None where there is no line."""
     clients = list(dict.fromkeys(client for lines in curves.values() for client in lines))
-    places = {client: place % COLOURS for place, client in enumerate(clients)}
+    colours = {client: place % COLOURS for place, client in enumerate(clients)}
     figures = []
     for title, lines in curves.items():
         finite = {client: [p for p in points if math.isfinite(p[1])] for client, points in lines.items()}
         drawn = {client: points for client, points in finite.items() if len(points) > 1}
         if drawn:
-            figures.append(_figure(title, drawn, places))
-    return tag("div", join(figures, "\n"), class_="curves") if figures else None
+            figures.append(_figure(title, drawn, colours))
+    sizes = {"width": WIDTH, "height": HEIGHT, "left": LEFT, "right": RIGHT, "top": TOP, "bottom": BOTTOM}
+    return fill("curves.html", figures=figures, most_named=MOST_NAMED, **sizes) if figures else None
 
 
-def _figure(title: str, lines: Lines, places: Mapping[str, int]) -> Html:
+def _figure(title: str, lines: Lines, colours: Mapping[str, int]) -> dict[str, Any]:
     rounds = [number for points in lines.values() for number, _ in points]
     values = [value for points in lines.values() for _, value in points]
     low, high, first, last = min(values), max(values), min(rounds), max(rounds)
@@ -64,32 +65,14 @@ def _figure(title: str, lines: Lines, places: Mapping[str, int]) -> Html:
         share = (value - low) / (high - low) if high > low else 0.5
         return f"{x:.1f},{HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share:.1f}"
 
-    shapes = [tag("path", d=f"M{LEFT - 4} {TOP}V{HEIGHT - BOTTOM + 4}H{WIDTH - RIGHT}", class_="axis")]
+    drawn = []
     for client, points in lines.items():
         (start, before), (end, after) = points[0], points[-1]
-        said = tag("title", f"{client}: {before:.4g} in round {start}, {after:.4g} in round {end}")
+        said = f"{client}: {before:.4g} in round {start}, {after:.4g} in round {end}"
         thin = " ".join(place(*point) for point in _thin_out(points))
-        shapes.append(tag("polyline", said, points=thin, class_=f"line-{places[client]}"))
-    shapes += [
-        tag("text", f"{high:.3g}", x=LEFT - 7, y=TOP + 4, class_="end"),
-        tag("text", f"{low:.3g}", x=LEFT - 7, y=HEIGHT - BOTTOM + 2, class_="end"),
-        tag("text", str(first), x=LEFT, y=HEIGHT - 2),
-        tag("text", f"round {last}", x=WIDTH - RIGHT, y=HEIGHT - 2, class_="end"),
-    ]
+        drawn.append({"client": client, "points": thin, "colour": colours[client], "said": said, "value": after})
     alt = f"{title} from round {first} to {last}, between {low:.4g} and {high:.4g}"
-    drawing = tag("svg", shapes, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=alt)
-    return tag("figure", tag("figcaption", title), drawing, _key(lines, places))
-
-
-def _key(lines: Lines, places: Mapping[str, int]) -> Html:
-    if len(lines) > MOST_NAMED:
-        return tag("p", f"{len(lines)} clients, a line each")
-    items = []
-    for client, points in lines.items():
-        line = tag("path", d="M0 2H10", class_=f"line-{places[client]}")
-        mark = tag("svg", line, viewBox="0 0 10 4", aria_hidden="true")
-        items.append(tag("span", mark, f"{client} {points[-1][1]:.4g}"))
-    return tag("p", join(items, " "), class_="key")
+    return {"title": title, "alt": alt, "lines": drawn, "low": low, "high": high, "first": first, "last": last}
 
 
 def _thin_out(points: Points) -> Points:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ...runs.folder import examples_in
 from ...tasks import title_of
 from ..collect import RunRecord
 from .data import SPLITS
-from .markup import Html, join, tag
 
 FOLDER = "examples"  # in the site
 INPUT, TRUTH, PREDICTION = "input", "truth", "prediction"
@@ -59,30 +59,22 @@ def _address(page: str, example: Example, name: str) -> str:
     return f"{FOLDER}/{Path(page).stem}/{example.client}/{example.image}/{name}{ENDING}"
 
 
-def show_examples(run: RunRecord, page: str) -> Html | None:
-    """Make the part of a run's page, a list per client; None where the run left no pictures."""
-    clients: dict[str, list[Example]] = {}
+def show_examples(run: RunRecord, page: str) -> dict[str, dict[str, Any]]:
+    """Return what a run's page shows, by client: the tasks, and the pictures of every image."""
+    clients: dict[str, dict[str, Any]] = {}
     for example in find_examples(run):
-        clients.setdefault(example.client, []).append(example)
-    if not clients:
-        return None
-    parts = []
-    for place, (client, examples) in enumerate(clients.items()):
-        rows = [_row(example, page) for example in examples]
-        summary = tag("summary", f"{client}: {', '.join(map(title_of, examples[0].tasks))}")
-        parts.append(tag("details", summary, tag("div", join(rows, "\n"), class_="examples"), open=place == 0))
-    note = "The first test images. Lines on predicted classes are the borders of the true ones."
-    return join([tag("p", note, class_="caption"), *parts], "\n")
+        tasks = ", ".join(map(title_of, example.tasks))  # as the first image has them
+        clients.setdefault(example.client, {"tasks": tasks, "images": []})["images"].append(_pictures(example, page))
+    return clients
 
 
-def _row(example: Example, page: str) -> Html:
-    def picture(name: str, words: str) -> Html:
-        address = f"../{_address(page, example, name)}"
-        alt = f"{words} of image {example.image}, client {example.client}"
-        return tag("figure", tag("img", src=address, alt=alt, loading="lazy"), tag("figcaption", words))
-
-    shown = [picture(INPUT, "input")]
+def _pictures(example: Example, page: str) -> list[dict[str, str]]:
+    names = {INPUT: "input"}
     for task in example.tasks:
-        shown.append(picture(f"{task}-{TRUTH}", f"{title_of(task)}, ground truth"))
-        shown.append(picture(f"{task}-{PREDICTION}", f"{title_of(task)}, predicted"))
-    return tag("div", shown, class_="example")
+        names[f"{task}-{TRUTH}"] = f"{title_of(task)}, ground truth"
+        names[f"{task}-{PREDICTION}"] = f"{title_of(task)}, predicted"
+    of = f"of image {example.image}, client {example.client}"
+    return [
+        {"address": f"../{_address(page, example, name)}", "words": words, "alt": f"{words} {of}"}
+        for name, words in names.items()
+    ]

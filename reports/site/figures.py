@@ -12,7 +12,7 @@ from ...tasks import title_of
 from ..collect import Collection
 from ..delta import Delta
 from .data import Page
-from .markup import Html
+from .markup import Markup
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Drawn:
 
     title: str
     alt: str
-    drawing: Html
+    drawing: Markup
     print: str
     notes: tuple[str, ...]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from ...metrics import METRICS
 from ...tasks import TASKS
 from ..table import Column, Table
-from .markup import Html, tag
 
 GENERAL = {
     "Δm %": "mean relative change of all scores against the reference, in percent; above zero is better",
@@ -27,8 +26,8 @@ def explain_column(column: Column) -> str:
     return ""
 
 
-def legend(table: Table) -> Html:
-    """List the abbreviations that the table uses."""
+def legend(table: Table) -> dict[str, str]:
+    """Return the abbreviations that the table uses, with what they mean."""
     meanings = {"Δm %": GENERAL["Δm %"]}
     for column in table.columns:
         task = next((TASKS[name] for name in TASKS if TASKS[name].title == column.title), None)
@@ -44,5 +43,4 @@ def legend(table: Table) -> Html:
         meanings["[low, high]"] = GENERAL["[low, high]"]
     if any(column.heading.endswith(("(ST)", "(MT)")) for column in table.columns):
         meanings["ST, MT"] = GENERAL["ST, MT"]
-    rows = [tag("div", tag("dt", short), tag("dd", long)) for short, long in meanings.items()]
-    return tag("details", tag("summary", "What the abbreviations mean"), tag("dl", rows, class_="legend"), open=True)
+    return meanings

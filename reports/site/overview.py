@@ -12,64 +12,39 @@ from ..fences import find_fences
 from ..formats._words import cell_text
 from ..labels import dataset_titles
 from ..settings import distinguishing, listed
-from ..table import Cell, Column
-from .data import Page, Site
-from .markup import Html, join, tag
+from ..table import Cell
+from .data import Page
+from .markup import Markup, fill
 
 WIDTH, HEIGHT, ARROW = 120, 10, 5  # of a bar's drawing, in its own units
-HIDDEN = {"class_": "bar-drawing", "aria_hidden": "true"}  # the numbers beside it say the same
 DELTA = "delta_m"
 
 
-def overview(site: Site) -> Html:
-    """Make the matrix: a row per method, a column per leaderboard, each leading to its page."""
-    settings = site.by_setting()
+def overview(settings: Sequence[Sequence[Page]]) -> dict[str, Any]:
+    """Return what the matrix shows: a row per method, a column per leaderboard."""
     columns = [page for pages in settings for page in pages]
     methods = list(dict.fromkeys(row.labels for page in columns for row in page.table.rows))
     cells = [{row.labels: row.cells[_place(page)] for row in page.table.rows} for page in columns]
-    scale = _scale(cell for of_page in cells for cell in of_page.values())
-    body = []
-    for method in methods:
-        row = [tag("th", ", ".join(method), scope="row")]
-        row += [_cell(of_page.get(method, Cell()), page, scale) for of_page, page in zip(cells, columns)]
-        body.append(tag("tr", row))
-    links = [tag("td", tag("a", "leaderboard", href=f"{page.slug}.html")) for page in columns]
-    parts = [
-        tag("caption", "Δm of every method in every scenario", class_="out"),
-        tag("thead", _head(settings)),
-        tag("tbody", join(body, "\n")),
-        tag("tfoot", tag("tr", tag("td"), links)),
+    known = [cell for of_page in cells for cell in of_page.values()]
+    scale = _scale(known)
+    rows = [
+        (", ".join(method), [_cell(of_page.get(method, Cell()), page, scale) for of_page, page in zip(cells, columns)])
+        for method in methods
     ]
-    grid = tag("table", parts, class_="grid matrix")
-    low, high = scale
-    words = (
-        "Δm: mean relative change of a method's scores against the reference, in percent; above zero is better. "
-        f"All bars run from {low:.3g} to {high:.3g} %; the thin line and [low, high] are the 95 % interval over seeds, "
-        "where a method has several. An arrow: it goes on beyond the end. "
-    )
-    signs = "† differs from the reference, ‡ from the highest Δm: see the leaderboards for the tests. "
-    signed = any(cell.signs for of_page in cells for cell in of_page.values())
-    frame = tag("div", grid, class_="frame", tabindex="0", role="region", aria_label="Δm, methods by scenarios")
-    return join([frame, tag("p", words, signs if signed else None, class_="caption")], "\n")
+    apart = _tell_apart([pages[0].runs[0] for pages in settings])
+    return {
+        "settings": list(zip(settings, apart)),
+        "columns": columns,
+        "rows": rows,
+        "scale": scale,
+        "signed": any(cell.signs for cell in known),
+    }
 
 
 def _place(page: Page) -> int:
     place = page.table.column(DELTA)
     assert place is not None, f"{page.slug}: every leaderboard has Δm"
     return place
-
-
-def _head(settings: Sequence[Sequence[Page]]) -> Html:
-    told = _tell_apart([pages[0].runs[0] for pages in settings])
-    above = [tag("td")]
-    for pages, words in zip(settings, told):
-        name = [pages[0].scenario, tag("span", words, class_="metric") if words else None]
-        above.append(tag("th", name, colspan=len(pages), scope="colgroup", class_="group"))
-    heads = [tag("th", "Method", scope="col", data_sort="text")]
-    for page in (page for pages in settings for page in pages):
-        under = tag("span", f"{page.split} test split", class_="metric")
-        heads.append(tag("th", "Δm % ↑ ", under, scope="col", data_sort="down"))
-    return join([tag("tr", above), tag("tr", heads)], "\n")
 
 
 def _tell_apart(runs: Sequence[RunRecord]) -> list[str]:
@@ -97,21 +72,20 @@ def _scale(cells: Iterable[Cell]) -> tuple[float, float]:
     return min([0.0, *ends]), max([0.0, *ends])
 
 
-def _cell(cell: Cell, page: Page, scale: tuple[float, float]) -> Html:
+def _cell(cell: Cell, page: Page, scale: tuple[float, float]) -> dict[str, Any]:
     if cell.value is None:
-        return tag("td", cell.word)
+        return {"bar": None, "text": cell.word}
     column = replace(page.table.columns[_place(page)], signed=True)
-    text = cell_text(replace(cell, interval=None), column, lambda text, mark: text)
-    spread = tag("span", _interval(cell, column), class_="spread") if cell.interval else None
-    return tag("td", draw_bar(cell, scale), join([text, spread], " "), data_value=f"{cell.value:.12g}")
+    low_high = [column.text(end) for end in cell.interval or ()]
+    return {
+        "bar": draw_bar(cell, scale),
+        "value": cell.value,
+        "text": cell_text(replace(cell, interval=None), column, lambda text, mark: text),
+        "interval": f"[{', '.join(low_high)}]" if low_high else "",
+    }
 
 
-def _interval(cell: Cell, column: Column) -> str:
-    low, high = (column.text(end) for end in cell.interval or ())
-    return f"[{low}, {high}]"
-
-
-def draw_bar(cell: Cell, scale: tuple[float, float]) -> Html:
+def draw_bar(cell: Cell, scale: tuple[float, float]) -> Markup:
     """Draw a value as a bar from zero, and its interval as a line; text beside it says the numbers.
 
     What lies beyond an end of the scale is cut there, with an arrow.
@@ -123,16 +97,19 @@ def draw_bar(cell: Cell, scale: tuple[float, float]) -> Html:
         return round(WIDTH * (min(max(value, low), high) - low) / span, 2)
 
     zero, value = at(0.0), at(cell.value or 0.0)
-    kind = "gain" if value >= zero else "loss"
-    shapes = [tag("rect", x=min(zero, value), y=1, width=abs(value - zero), height=HEIGHT - 2, class_=kind)]
-    if cell.interval:
-        shapes.append(tag("path", d=f"M{at(cell.interval[0])} {HEIGHT / 2}H{at(cell.interval[1])}", class_="interval"))
-    shapes.append(tag("path", d=f"M{zero} 0V{HEIGHT}", class_="zero"))
     ends = [cell.value or 0.0, *(cell.interval or ())]
-    for beyond, tip, base in ((min(ends) < low, 0, ARROW), (max(ends) > high, WIDTH, WIDTH - ARROW)):
-        if beyond:
-            shapes.append(tag("path", d=f"M{tip} {HEIGHT / 2}L{base} 0V{HEIGHT}Z", class_="beyond"))
-    return tag("svg", shapes, viewBox=f"0 0 {WIDTH} {HEIGHT}", preserveAspectRatio="none", **HIDDEN)
+    arrows = ((min(ends) < low, 0, ARROW), (max(ends) > high, WIDTH, WIDTH - ARROW))
+    return fill(
+        "bar.html",
+        width=WIDTH,
+        height=HEIGHT,
+        kind="gain" if value >= zero else "loss",
+        left=min(zero, value),
+        long=abs(value - zero),
+        interval=[at(end) for end in cell.interval or ()],
+        zero=zero,
+        arrows=[(tip, base) for beyond, tip, base in arrows if beyond],
+    )
 
 
 # -- what was measured -------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...base.errors import FmtlbenchError
@@ -14,134 +14,94 @@ from ..collect import RunRecord
 from .curves import draw, loss_curves, score_curves
 from .data import SPLITS, Site
 from .examples import show_examples
-from .markup import Html, document, join, tag, verbatim
+from .markup import Markup, fill, verbatim
 from .pages import HOME
 
-Facts = Mapping[str, Any]
-HASHES = ("Setting", "Config hash", "Command")
 
-
-def run_page(run: RunRecord, site: Site) -> Html:
-    s, pages = run.summary, site.of_run[run.name]
+def run_page(run: RunRecord, site: Site) -> Markup:
+    pages = site.of_run[run.name]
     same = [other for other in pages[0].runs if other.label == run.label]
-    seeds = [
-        tag(
-            "a",
-            str(other.summary["seed"]),
-            href=f"../{site.run_files[other.name]}",
-            aria_current="page" if other is run else None,
-        )
-        for other in sorted(same, key=lambda other: other.summary["seed"])
-    ]
-    boards = [tag("a", f"{p.scenario}, {p.split} split", href=f"../{p.slug}.html", class_="button") for p in pages]
-    main = [
-        tag("h1", run.label, " ", tag("small", f"{s['scenario']}, seed {s['seed']}")),
-        tag("p", run.name, class_="caption"),
-        tag(
-            "div",
-            tag("nav", tag("span", "Seed"), seeds, aria_label="Seed", class_="choice"),
-            tag("p", boards),
-            class_="bar",
-        ),
-        _section("Scores of the last round", _scores, run),
-        _section("Learning curves", _curves, run),
-        _examples(run, site),
-        _section("Cost", _cost, run),
-        _section("Set-up", _setup, run),
-        _section("Clients", _clients, run),
-        _section("Versions and data", _versions, run),
-        _section("Configuration", _configuration, run),
-    ]
     crumbs = [(HOME, "../index.html"), (f"{pages[0].scenario}, {pages[0].split}", f"../{pages[0].slug}.html")]
-    return document(f"{run.label}, seed {s['seed']} · {s['scenario']}", main, [*crumbs, (run.label, None)], "../")
+    return fill(
+        "run.html",
+        up="../",
+        crumbs=[*crumbs, (run.label, None)],
+        run=run,
+        pages=pages,
+        run_files=site.run_files,
+        seeds=sorted(same, key=lambda other: other.summary["seed"]),
+        examples=show_examples(run, site.run_files[run.name]),
+        **{name: _read(read, run) for name, read in SECTIONS.items()},
+    )
 
 
-def _section(title: str, make: Callable[[RunRecord], Any], run: RunRecord) -> Html:
-    """Make a section; what a file of the run lacks or garbles is said in its place."""
+def _read(read: Callable[[RunRecord], dict[str, Any]], run: RunRecord) -> dict[str, Any]:
+    """Return what a section shows; what a file of the run lacks or garbles is said in its place."""
     try:
-        content = make(run)
+        return read(run)
     except FmtlbenchError as error:
-        content = tag("p", str(error))
+        return {"problem": str(error)}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        content = tag("p", f"The run's files have something unexpected here: {type(error).__name__}: {error}")
-    return tag("section", tag("h2", title), content)
+        return {"problem": f"The run's files have something unexpected here: {type(error).__name__}: {error}"}
 
 
 # -- the sections --------------------------------------------------------------------------------------------------
 
 
-def _scores(run: RunRecord) -> Html:
-    """Make the table of primary metrics beside the trivial prediction, and below it that of all metrics."""
+def _scores(run: RunRecord) -> dict[str, Any]:
+    """Return the table of primary metrics beside the trivial prediction, and that of all metrics if there are more."""
     scores = run.summary["scores"]
     splits = sorted({r["split"] for r in scores}, key=lambda s: (SPLITS.index(s) if s in SPLITS else len(SPLITS), s))
     primary = [r for r in scores if r.get("primary")]
-    note = "Score: of the last round. Trivial: the best constant prediction, which a network must beat."
-    parts = [_score_table(primary, splits, True, "Scores of the last round"), tag("p", note, class_="caption")]
-    if len(primary) < len(scores):
-        every = _score_table(scores, splits, False, "All metrics of the last round")
-        parts.append(tag("details", tag("summary", "All metrics"), every))
-    return join(parts, "\n")
+    known = {r["split"] for r in primary if r.get("trivial") is not None}
+    beside = []
+    for split in splits:
+        beside.append((split, "value", f"{split} score"))
+        if split in known:
+            beside.append((split, "trivial", f"{split} trivial"))
+    every = [(split, "value", split) for split in splits]
+    return {
+        "primary": _score_table(primary, beside),
+        "every": _score_table(scores, every) if len(primary) < len(scores) else None,
+    }
 
 
-def _score_table(scores: Sequence[Mapping], splits: Sequence[str], trivial: bool, name: str) -> Html:
-    """Make a table with a row per client, task and metric; what was not measured is an empty cell."""
+def _score_table(scores: Sequence[Mapping], columns: Sequence[tuple[str, str, str]]) -> dict[str, Any]:
+    """Return a table with a row per client, task and metric; columns are (split, key of a score, head)."""
     values: dict[tuple, dict[str, Mapping]] = {}
     for r in scores:
         values.setdefault((r["client"], r["task"], r["metric"]), {})[r["split"]] = r
-    shown = [(split, "value", split if not trivial else f"{split} score") for split in splits]
-    if trivial:
-        known = {r["split"] for r in scores if r.get("trivial") is not None}
-        shown = [
-            column
-            for split, key, title in shown
-            for column in [(split, key, title), (split, "trivial", f"{split} trivial")]
-            if column[1] == "value" or split in known
-        ]
-    heads = [tag("th", head, scope="col", data_sort="text") for head in ("Client", "Task", "Metric")]
-    heads += [tag("th", title, scope="col", class_="num", data_sort="down") for _, _, title in shown]
     rows = []
     for (client, task, metric), by_split in values.items():
         any_ = next(iter(by_split.values()))
         arrow = {True: " ↑", False: " ↓"}.get(any_.get("higher_is_better"), "")
         unit = f" ({any_['unit']})" if any_.get("unit") else ""
-        cells = [tag("th", client, scope="row"), tag("td", title_of(task)), tag("td", f"{metric}{arrow}{unit}")]
-        for split, key, _ in shown:
-            record = by_split.get(split, {})
-            value = record.get(key)
-            text = "" if value is None else f"{value:.{4 if record.get('unit') == 'm' else 2}f}"
-            cells.append(tag("td", text, class_="num", data_value=None if value is None else f"{value:.12g}"))
-        rows.append(tag("tr", cells))
-    return _grid(heads, rows, name)
+        numbers = [_number(by_split.get(split, {}), key) for split, key, _ in columns]
+        rows.append(((client, title_of(task), f"{metric}{arrow}{unit}"), numbers))
+    return {"words": ("Client", "Task", "Metric"), "numbers": [head for _, _, head in columns], "rows": rows}
 
 
-def _curves(run: RunRecord) -> Html:
+def _number(score: Mapping, key: str) -> tuple[str, str]:
+    """Return a number of a score as printed and for sorting; empty where it was not measured."""
+    value = score.get(key)
+    digits = 4 if score.get("unit") == "m" else 2
+    return ("", "") if value is None else (f"{value:.{digits}f}", f"{value:.12g}")
+
+
+def _curves(run: RunRecord) -> dict[str, Any]:
     rows = run.rounds()
     if not rows:
-        return tag("p", "The run has no metrics.jsonl.")
-    parts: list[Any] = []
-    for split, curves in score_curves(rows).items():
-        drawn = draw(curves) or tag("p", "Scored in one round only.")
-        parts += [tag("h3", f"Scores, {split} test split"), drawn]
-    losses = draw(loss_curves(rows))
+        return {"problem": "The run has no metrics.jsonl."}
     notes = [
         f"round {row['round']}: {note}"
         for row in rows
         for note in ([row["notes"]] if isinstance(row.get("notes"), str) else row.get("notes") or ())
     ]
-    if losses:
-        parts.append(tag("details", tag("summary", "Training losses"), losses))
-    if notes:
-        items = tag("ul", [tag("li", note) for note in notes], class_="notes")
-        parts.append(tag("details", tag("summary", "Notes of the rounds"), items))
-    return join(parts, "\n")
+    scores = {split: draw(curves) for split, curves in score_curves(rows).items()}
+    return {"scores": scores, "losses": draw(loss_curves(rows)), "notes": notes}
 
 
-def _examples(run: RunRecord, site: Site) -> Html | None:
-    shown = show_examples(run, site.run_files[run.name])
-    return tag("section", tag("h2", "Example predictions"), shown) if shown else None
-
-
-def _cost(run: RunRecord) -> Html:
+def _cost(run: RunRecord) -> dict[str, Any]:
     cost, s = run.cost, run.summary
     energy = cost.get("energy") or {}
     grams = energy.get("co2e_g")
@@ -157,9 +117,8 @@ def _cost(run: RunRecord) -> Html:
         "Peak memory": None if memory.get("process") is None else say_bytes(memory["process"]),
         "Peak device memory": None if memory.get("device") is None else say_bytes(memory["device"]),
     }
-    known = ((name, value) for name, value in _flat(cost) if value != "null")
-    everything = tag("details", tag("summary", "cost.json"), _pairs(known)) if cost else None
-    return join([_facts(facts), everything], "\n")
+    everything = [(name, value) for name, value in _flat(cost) if value != "null"] if cost else []
+    return {"facts": _known(facts), "everything": everything}
 
 
 def _energy(energy: Mapping[str, Any]) -> str | None:
@@ -168,7 +127,7 @@ def _energy(energy: Mapping[str, Any]) -> str | None:
     return f"not measured: {energy['reason']}" if energy.get("reason") else None
 
 
-def _setup(run: RunRecord) -> Html:
+def _setup(run: RunRecord) -> dict[str, Any]:
     s = run.summary
     sessions = run.manifest.get("sessions") or []
     facts = {
@@ -185,50 +144,35 @@ def _setup(run: RunRecord) -> Html:
         "Started": sessions[0].get("started") if sessions else None,
         "Command": sessions[0].get("command") if sessions else None,
     }
-    parts: list[Any] = [_facts(facts)]
-    for title, values in (
-        ("Options of the method", s.get("options")),
-        ("Options of the weighting", (s.get("weighting") or {}).get("options")),
-        ("Setting in words", s.get("setting_text")),
-    ):
-        if values:
-            parts += [tag("h3", title), _pairs(_flat(values))]
-    return join(parts, "\n")
+    lists = {
+        "Options of the method": s.get("options"),
+        "Options of the weighting": (s.get("weighting") or {}).get("options"),
+        "Setting in words": s.get("setting_text"),
+    }
+    return {"facts": _known(facts), "lists": _flat_lists(lists)}
 
 
-def _clients(run: RunRecord) -> Html:
-    heads = [tag("th", head, scope="col", data_sort="text") for head in ("Client", "Dataset", "Tasks")]
-    heads += [tag("th", head, scope="col", class_="num", data_sort="down") for head in ("Images", "Parameters")]
+def _clients(run: RunRecord) -> dict[str, Any]:
     rows = []
     taking_part = len(run.summary["clients"])
     for place, c in enumerate(everybody(run.summary)):
         name = c["id"] + " (unseen)" * (place >= taking_part)
         parameters = c.get("parameters")
         total = sum(parameters.values()) if isinstance(parameters, dict) else parameters
-        cells = [
-            tag("th", name, scope="row"),
-            tag("td", c["dataset"]),
-            tag("td", ", ".join(map(title_of, c["tasks"]))),
-        ]
-        for number in (c.get("samples"), total):
-            text = "" if number is None else f"{number:,}".replace(",", " ")
-            cells.append(tag("td", text, class_="num", data_value=number))
-        rows.append(tag("tr", cells))
-    return _grid(heads, rows, "Clients")
+        numbers = [("" if n is None else f"{n:,}".replace(",", " "), n) for n in (c.get("samples"), total)]
+        rows.append(((name, c["dataset"], ", ".join(map(title_of, c["tasks"]))), numbers))
+    return {"words": ("Client", "Dataset", "Tasks"), "numbers": ("Images", "Parameters"), "rows": rows}
 
 
-def _versions(run: RunRecord) -> Html:
+def _versions(run: RunRecord) -> dict[str, Any]:
     sessions = run.manifest.get("sessions") or [{}]
-    parts = []
-    for title, values in (
-        ("Versions", run.summary.get("versions") or sessions[-1].get("versions")),
-        ("Code", _code(run, sessions[-1])),
-        ("Hardware", sessions[-1].get("hardware")),
-        ("Data fingerprints", run.summary.get("data_fingerprints") or run.manifest.get("data")),
-    ):
-        if values:
-            parts += [tag("h3", title), _pairs(_flat(values))]
-    return join(parts, "\n") if parts else tag("p", "The run's files say nothing of them.")
+    lists = {
+        "Versions": run.summary.get("versions") or sessions[-1].get("versions"),
+        "Code": _code(run, sessions[-1]),
+        "Hardware": sessions[-1].get("hardware"),
+        "Data fingerprints": run.summary.get("data_fingerprints") or run.manifest.get("data"),
+    }
+    return {"lists": _flat_lists(lists)}
 
 
 def _code(run: RunRecord, session: Mapping[str, Any]) -> dict[str, Any]:
@@ -237,36 +181,34 @@ def _code(run: RunRecord, session: Mapping[str, Any]) -> dict[str, Any]:
     return {**(run.code or {}), **where}
 
 
-def _configuration(run: RunRecord) -> Html:
+def _configuration(run: RunRecord) -> dict[str, Any]:
     try:
-        text = run.files.config_text()
+        return {"text": verbatim(run.files.config_text())}
     except OSError as error:
-        return tag("p", f"config.yaml cannot be read: {error.strerror}")
-    return tag("details", tag("summary", "config.yaml"), tag("pre", verbatim(text), tabindex="0"))
+        return {"problem": f"config.yaml cannot be read: {error.strerror}"}
+
+
+SECTIONS: dict[str, Callable[[RunRecord], dict[str, Any]]] = {  # as run.html calls them
+    "scores": _scores,
+    "curves": _curves,
+    "cost": _cost,
+    "setup": _setup,
+    "clients": _clients,
+    "versions": _versions,
+    "configuration": _configuration,
+}
 
 
 # -- small pieces --------------------------------------------------------------------------------------------------
 
 
-def _grid(heads: list[Html], rows: list[Html], name: str) -> Html:
-    body = [tag("thead", tag("tr", heads)), tag("tbody", join(rows, "\n"))]
-    table = tag("table", tag("caption", name, class_="out"), body, class_="grid")
-    return tag("div", table, class_="frame", tabindex="0", role="region", aria_label=name)
+def _known(facts: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in facts.items() if value is not None}
 
 
-def _facts(facts: Facts) -> Html:
-    """List what is known."""
-    rows = [
-        tag("div", tag("dt", name), tag("dd", str(value), class_="hash" if name in HASHES else None))
-        for name, value in facts.items()
-        if value is not None
-    ]
-    return tag("dl", join(rows, "\n"), class_="facts") if rows else tag("p", "The run's files say nothing of it.")
-
-
-def _pairs(pairs: Iterable[tuple[str, str]]) -> Html:
-    rows = [tag("tr", tag("th", name, scope="row"), tag("td", value)) for name, value in pairs]
-    return tag("table", tag("tbody", join(rows, "\n")), class_="pairs")
+def _flat_lists(lists: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return the lists that are not empty, with flat names."""
+    return [(title, list(_flat(values))) for title, values in lists.items() if values]
 
 
 def _flat(value: Any, prefix: str = "") -> Iterator[tuple[str, str]]:

@@ -16,7 +16,7 @@ import matplotlib as mpl
 
 from ..plots.pvalues import SHADES
 from ..plots.style import COLOURS, RC, draw_once
-from .markup import Html, escape, tag
+from .markup import Markup, escape
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,7 +32,7 @@ NAMED = {
 }
 
 
-def inline_svg(figure: Figure, name: str, alt: str) -> Html:
+def inline_svg(figure: Figure, name: str, alt: str) -> Markup:
     """Return the figure as an element of a page; `name` keeps its ids apart from those of other figures."""
     file = io.StringIO()
     draw_once(figure)
@@ -44,8 +44,8 @@ def inline_svg(figure: Figure, name: str, alt: str) -> Html:
             if _tag(child) in ("metadata", "style") or (_tag(child) in ("g", "defs") and not len(child)):
                 parent.remove(child)
     drawn = "".join(_text(child, name) for child in root)
-    box, title = escape(root.get("viewBox")), tag("title", alt)
-    return Html(f'<svg class="plot" viewBox="{box}" role="img">{title}{drawn}</svg>')
+    box, title = escape(root.get("viewBox")), escape(alt)
+    return Markup(f'<svg class="plot" viewBox="{box}" role="img"><title>{title}</title>{drawn}</svg>')
 
 
 def _tag(element: ElementTree.Element) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from judging_clients import TENSORS, WIDTHS, JudgingClient, JudgingFederation
-from measured import measured_for
+from toy_rounds import measured_for
 from toys import aggregate, make, make_parties, make_round, of
 
 from fmtlbench.algorithms._foreign import encoder_losses

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from judging_clients import JudgingClient
-from measured import measured_for
+from toy_rounds import measured_for
 from toys import make, make_parties, make_round, of, reorder
 
 from fmtlbench.algorithms.fedatlas import Relations, affinities, decoder_weights, encoder_weights, relation_matrix

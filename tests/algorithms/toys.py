@@ -4,25 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from measured import measured_for
+from toy_rounds import DECODER, ENCODER, layout, local_steps, measured_for
 
 from fmtlbench.algorithms import ALGORITHMS
-from fmtlbench.exchange import Owner, Party, Round, Rows, TensorSlice
+from fmtlbench.exchange import Owner, Party, Round, Rows
 
 TASKS = ("depth", "edge", "normals", "semseg")
-# Two voting layers, a batch norm ("n") between them; decoders have two layers.
-ENCODER = (("a.weight", 12), ("n.weight", 3), ("n.bias", 3), ("b.weight", 18), ("b.bias", 3))
-DECODER = (("fuse.weight", 10), ("fuse.bias", 2), ("out.weight", 6))
-
-
-def layout(sizes, norm="batch"):
-    """Tensors one after the other; those of a layer "n" belong to a normalisation."""
-    tensors, start = [], 0
-    for name, size in sizes:
-        layer = name.partition(".")[0]
-        tensors.append(TensorSlice(name, layer, start, start + size, norm=norm if layer == "n" else ""))
-        start += size
-    return tuple(tensors)
 
 
 def make_parties(task_sets, datasets=("nyud", "pascal"), merged=False):
@@ -30,11 +17,6 @@ def make_parties(task_sets, datasets=("nyud", "pascal"), merged=False):
         Party(i, f"c{i}", datasets[i % len(datasets)], tuple(tasks), 10 * (i + 1), merged)
         for i, tasks in enumerate(task_sets)
     )
-
-
-def local_steps(parties):
-    """Optimiser steps by client, no two alike; they follow a client when it is renamed."""
-    return {party.index: 1 + party.samples // 5 for party in parties}
 
 
 def make_round(parties, seed=0, index=0, step=0.1, alike=False, updates=None):

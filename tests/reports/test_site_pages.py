@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
+import textwrap
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from jinja2 import UndefinedError
 from made_rounds import write_rounds
 from made_runs import DUO, score, write_run
 
@@ -18,7 +22,7 @@ from fmtlbench.reports.site import figures as figures_file
 from fmtlbench.reports.site import write as write_file
 from fmtlbench.reports.site import write_site
 from fmtlbench.reports.site.data import plan_site, slug
-from fmtlbench.reports.site.markup import escape, tag
+from fmtlbench.reports.site.markup import escape, load_templates
 from fmtlbench.reports.site.overview import WIDTH, _scale, draw_bar
 from fmtlbench.reports.table import Cell
 
@@ -55,7 +59,9 @@ class Parsed(HTMLParser):
 
     def handle_data(self, text):
         self.text += text
-        if "td" in self.open or "th" in self.open:
+        if {"td", "th"} & {*self.open} and (
+            text.strip() or "svg" not in self.open
+        ):  # no text between lines of a drawing
             self.rows[-1][-1] += text
 
     def attributes(self, key: str) -> list[str]:
@@ -141,9 +147,29 @@ def test_nothing_from_a_run_becomes_markup(site):
     assert clean(NASTY) in Parsed(text).text
 
 
+def test_a_template_that_shows_what_nobody_gave_fails():
+    with pytest.raises(UndefinedError, match="'title' is undefined"):
+        load_templates().from_string("<p>{{ title }}</p>").render(text="")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["leaderboard", "runs", "--format", "md"]])
+def test_tables_as_text_load_no_templates(runs, words):
+    code = """\
+        import sys
+        from fmtlbench.cli import main
+        try:
+            code = main(sys.argv[1:])
+        except SystemExit as end:
+            code = end.code
+        sys.exit(code or ("templates are loaded" if "jinja2" in sys.modules else 0))
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code), *words], capture_output=True, timeout=120)
+    assert done.returncode == 0 and done.stdout, done.stderr
+
+
 @pytest.mark.parametrize("text", ["", " ", "a", " a ", "\n", "<&\"'", "\x00", "a  b"])
 def test_escaped_text_comes_back(text):
-    page = Parsed(tag("p", text, title=text))
+    page = Parsed(load_templates().from_string('<p title="{{ text }}">{{ text }}</p>').render(text=text))
     assert page.text.strip() == clean(text) == page.elements[0][1]["title"].strip()
     assert Parsed(escape(text)).text == page.text
 

@@ -48,8 +48,8 @@ class RunRequest:
         fresh: Throw away what an earlier run with this config left, and start over.
         reuse: Which earlier runs of this config will do: those made by the "same-code", or "any".
         save_predictions: Write the last round's predictions for the test images into the run folder.
-        keep: What stays of the networks when the run is finished: "weights" (in 8 bits), "exact", "last" (the last
-            checkpoint) or "none"; by default what the user's config file says, or "weights". Decides no number.
+        keep: What stays of the networks when the run is finished: "last" (those that the last round scored) or
+            "none"; by default what the user's config file says, or "last". Decides no number.
         energy: Measure it; by default unless $FMTLBENCH_ENERGY is "off".
         country: Three-letter code: whose electricity the CO₂e figure counts with; by default $FMTLBENCH_COUNTRY, the
             user's config file, or the world average.

@@ -14,7 +14,7 @@ from .errors import UsageError, unknown
 from .request import EXECUTORS, RunRequest, name_line, place_beside, place_files
 from .resolving import split_method
 from .runs.folder import read_config
-from .runs.kept import KEEP
+from .runs.kept import check_keep
 from .runs.made_by import REUSES
 from .schema import build, locate
 from .setting import WEIGHTING
@@ -92,7 +92,9 @@ def _read(file: Path, given: Mapping[str, Any]) -> dict[str, Any]:
             words[key] = [words[key]]
     checked = build(_RunFile, words, lines)
     asked = {name: getattr(checked, name) for name in words if getattr(checked, name) is not None}
-    for name, known in (("reuse", REUSES), ("keep", KEEP), ("executor", EXECUTORS)):
+    if "keep" in asked:
+        check_keep(asked["keep"], f"{locate('keep', lines)}: keep")
+    for name, known in (("reuse", REUSES), ("executor", EXECUTORS)):
         if name in asked and asked[name] not in known:
             raise unknown(name, asked[name], known, f"{locate(name, lines)}: {name}")
     for name in (*CHOSEN, "log"):

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
-from ..files import write_json, write_text
+from ..files import remove_folder, write_json, write_text
 from . import file_names
 from .folder import DamagedRun, NewerFormat, RunFolder, with_format
+from .kept import NONE
 from .lock import StoreError, take_lock
 from .made_by import SAME_CODE, choose_place
 from .records import FORMAT, Cost, Manifest, RoundRow, Summary, TimingRow
@@ -89,7 +90,7 @@ class RunStore:
         """Remove what the run left, for --fresh."""
         for name in file_names.FILES:
             (self.folder / name).unlink(missing_ok=True)
-        folders = [file_names.CHECKPOINTS, file_names.FIGURES, file_names.LOGS]
+        folders = [file_names.CHECKPOINTS, file_names.NETWORKS, file_names.FIGURES, file_names.LOGS]
         for path in [*(self.folder / name for name in folders), *self.folder.glob(f"{file_names.PREDICTIONS}*")]:
             shutil.rmtree(path, ignore_errors=True)
 
@@ -149,6 +150,13 @@ class RunStore:
             write_json(self.folder / file_names.COST, with_format(cost))
             write_json(self.folder / file_names.SUMMARY, written)
         return written
+
+    def remove_surplus(self, keep: str) -> None:
+        """Remove what a finished run does not need: its checkpoints and, if none are to be kept, its networks."""
+        with self.writing("remove what is not kept"):
+            remove_folder(self.checkpoints)
+            if keep == NONE:
+                remove_folder(self.files.networks)
 
     # -- rows --------------------------------------------------------------------------------------------------------
 

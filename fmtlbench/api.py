@@ -73,8 +73,7 @@ def load(
     Args:
         run: Its folder, or a part of its name that no other run below ./runs has.
         device: Where the networks work: "auto", "cpu", "cuda", "cuda:1" or "mps".
-        data_root: Where the real datasets lie. Data are needed only for an unfinished run, or for a checkpoint of a
-            method that fine-tunes networks before they are scored.
+        data_root: Where the real datasets lie. Data are needed only for an unfinished run.
         progress: Told what happens, for example that the run is unfinished; by default nobody is.
 
     Raises:

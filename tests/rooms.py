@@ -138,11 +138,11 @@ LAYERS = (
             "engine",
             "the federated round: clients, server, executors, checkpoints",
             "algorithms client_models config configured_code configured_tasks cost data datasets flat_model hooks "
-            "listeners losses meters metrics models networks predictions presets ray_cluster runs tasks weightings",
+            "listeners losses meters metrics models networks predictions ray_cluster runs tasks weightings",
         ),
     ),
     (
-        _room("api", "a run from Python", "cost engine listeners request run_file runs"),
+        _room("api", "a run from Python", "algorithms cost engine listeners presets request run_file runs"),
         _room(
             "pretrain",
             "the encoder weights that the package ships",

@@ -94,6 +94,8 @@ class StoredRun:
 
     def _say_absence(self) -> str:
         """Say why there are no networks, and how they can be had."""
+        if self.summary is None:
+            return "unfinished, and without a checkpoint there is no network to ask; its command goes on with it"
         why = "keeps no networks (run --keep none)"
         if self.files.has_former_weights():
             why = "its weights.safetensors was written by an earlier version (--keep weights or exact)"
@@ -120,17 +122,11 @@ class StoredRun:
         self._set_up(device, progress, [len(each.train) for each in data], algorithm)
 
     def open_networks(self, data_root: Path | None, device: torch.device, progress: Listener) -> None:
-        """Get ready to build networks; the data are opened only where a network cannot be had without them."""
-        clients = everybody(self.summary) if self.summary else []
-        images = [client["samples"] for client in clients if "samples" in client]
-        if not clients or len(images) < len(clients):  # an unfinished run, which has not told yet
-            self.open(data_root, device, progress)
-            return
-        self._set_up(device, progress, images)
-        if self.kept is None and (self._choose_network().finetune or self.algorithm.changes_scored):
+        """Get ready to build networks; the data are opened only where the run is not finished."""
+        if self.kept is None or self.summary is None:
             self.open(data_root, device, progress)
         else:
-            self._tell_what_differs()
+            self._set_up(device, progress, [client["samples"] for client in everybody(self.summary)])
 
     def _set_up(
         self, device: torch.device, progress: Listener, images: list[int], algorithm: Hooks | None = None

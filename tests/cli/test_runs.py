@@ -104,7 +104,7 @@ def test_unfinished_and_damaged_runs_are_told(runs, root):
     (folder_of(root, "fedavg") / "summary.json").write_text("{")
     damaged, unfinished = table(runs()[1])
     assert damaged["state"] == "damaged" and damaged["kept"].startswith("summary.json cannot be read")
-    assert unfinished["state"] == "round 1/1" and unfinished["method"] == "local"
+    assert unfinished["state"] == "round 0/1" and unfinished["method"] == "local"
     assert [row["state"] for row in table(runs("--state", "damaged")[1])] == ["damaged"]
     (folder_of(root, "local") / "config.yaml").write_text("seed: 1\n")
     assert "lacks the method" in table(runs("--state", "damaged", "--sort", "method")[1])[1]["kept"]

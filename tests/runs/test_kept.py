@@ -120,6 +120,9 @@ def test_a_run_without_networks_says_what_to_do(tmp_path, copy):
     with pytest.raises(FmtlbenchError, match=r"weights\.safetensors was written by an earlier version .* --fresh"):
         fmtlbench.load(copy)
     assert kept_in(RunFolder(copy)) == "none"
+    (copy / "summary.json").unlink()
+    with pytest.raises(FmtlbenchError, match="unfinished, and without a checkpoint there is no network to ask"):
+        StoredRun(copy)
 
 
 def test_a_finished_run_of_before_that_has_a_checkpoint_can_still_be_asked(whole, tmp_path):

@@ -43,7 +43,7 @@ class NetworksWriter:
         shared: dict[str, str] = {}
         for name, tensor in tensors.items():
             plain = tensor.detach().cpu().contiguous()
-            content = hashlib.sha256(plain.reshape(-1).view(torch.uint8).numpy()).digest()
+            content = hashlib.sha256(plain.reshape(-1).view(torch.uint8).numpy().data).digest()
             first = self._first.setdefault((name, plain.dtype, plain.shape, content), client)
             if first == client:
                 own[name] = plain

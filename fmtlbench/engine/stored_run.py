@@ -64,7 +64,7 @@ class StoredRun:
         self.files = RunFolder(self.folder)
         self.summary: Summary | None = None
         if config is None:
-            config = self._read()
+            config, self.summary = self._read()
         self.name, self.rounds = self.folder.resolve().name, config.federation.rounds
         self.kept = KeptNetworks(self.files) if self.files.has_networks() else None
         rounds = available(self.files.checkpoints)
@@ -81,16 +81,15 @@ class StoredRun:
         self.title: str = config.algorithm.name
         self.data: list[ClientData] = []
 
-    def _read(self) -> RunConfig:
-        """Read the config and the summary of a stored run; refuse one whose code or networks are not here."""
+    def _read(self) -> tuple[RunConfig, Summary | None]:
+        """Read config and summary of a stored run; refuse one that was made elsewhere or whose code is not here."""
         if not self.files.has_config():
             raise UsageError(f"{self.folder}: no run in it (no config.yaml){runs_below(self.folder)}")
-        config = self.files.run_config()
-        self.summary = self.files.summary()
-        if self.summary is not None and (origin := describe_external(self.summary)):
+        config, summary = self.files.run_config(), self.files.summary()
+        if summary is not None and (origin := describe_external(summary)):
             raise FmtlbenchError(f"{self.folder}: {origin}; there is no network to ask")
         self._check_code(config)
-        return config
+        return config, summary
 
     def _say_absence(self) -> str:
         """Say why there are no networks, and how they can be had."""

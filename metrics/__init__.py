@@ -22,7 +22,6 @@ _LAZY = {
     "EdgeLoss": "edge_loss",
     "EdgeLossPublic": "edge_loss_public",
     "delta_m": "_delta_m",
-    "compiled": "_compiled",
 }
 
 __all__ = ["IGNORE", "METRICS", "Metric", "MetricError", "MetricResult", *_LAZY]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def compiled(kernel: str, tensors: Sequence[Tensor], *options: Any) -> tuple[Tensor, ...] | None:
-    """Run a pass of `_pixel_passes.py` and return its results; None if torch must do the work.
+    """Run a kernel of `kernels.py` and return its results; None if torch must do the work.
 
     Kernels read float32 and float64 in the processor's memory. Torch does other dtypes and devices, tensors without
     elements, and numbers that a kernel cannot use, for which it raises the error.
@@ -25,9 +25,9 @@ def compiled(kernel: str, tensors: Sequence[Tensor], *options: Any) -> tuple[Ten
     readable = all(tensor.device.type == "cpu" and tensor.numel() for tensor in tensors)
     if not readable or not dtypes <= {torch.float32, torch.float64}:
         return None
-    from . import _pixel_passes
+    from . import _pixel_passes as kernels
 
     common = torch.float32 if dtypes == {torch.float32} else torch.float64  # no code is compiled for mixtures
     arrays = [tensor.detach().to(common).contiguous().numpy() for tensor in tensors]
-    holds, *results = getattr(_pixel_passes, kernel)(*arrays, *options)
+    holds, *results = getattr(kernels, kernel)(*arrays, *options)
     return tuple(torch.from_numpy(np.asarray(result)) for result in results) if holds else None

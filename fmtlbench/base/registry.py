@@ -31,7 +31,6 @@ class Registry(Mapping[str, T]):
 
     def __init__(self, kind: str, package: str) -> None:
         self.kind, self.package = kind, package
-        self.group = f"fmtlbench.{package.rpartition('.')[2]}"  # of entry points, wherever the package lies
         self._items: dict[str, T] = {}
         self._origins: dict[str, tuple[str, str]] = {}  # name → module and what it is called there
         self._loaded = False
@@ -71,7 +70,7 @@ class Registry(Mapping[str, T]):
         for module in pkgutil.iter_modules(package.__path__):
             if not module.name.startswith("_"):
                 importlib.import_module(f"{self.package}.{module.name}")
-        for point in entry_points(group=self.group):
+        for point in entry_points(group=self.package):
             try:
                 point.load()
             except (Exception, SystemExit) as error:  # the other plug-ins are still usable

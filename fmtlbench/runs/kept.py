@@ -1,7 +1,6 @@
 """What a finished run keeps of its networks, and how much that takes.
 
-From most to least: `last`, the last checkpoint with all that training needs; `exact`, the scored networks in every bit;
-`weights`, the same with large tensors in 8 bits; `none`, nothing but the records.
+`last`: the networks as the last round scored them, in every bit; `none`: nothing but the records.
 """
 
 from __future__ import annotations
@@ -10,35 +9,31 @@ import os
 from pathlib import Path
 
 from ..base.errors import UsageError, unknown
-from ..base.files import remove_folder
 from ..base.settings_file import config_path, read_user_config
-from ..config.request import KEEP, LAST, NONE, WEIGHTS
 from .folder import RunFolder
-from .lock import locked
-from .weights_file import WeightsFile
+
+LAST, NONE = KEEP = ("last", "none")
+FORMER = ("weights", "exact")  # of earlier versions: in 8 bits, and as `last` is now
 
 
 def choose_keep(asked: str | None) -> str:
-    """Return what is asked for; else what the user's config file says; else weights."""
-    where = "--keep"
-    if asked is None:
-        asked, where = read_user_config().keep or WEIGHTS, f"{config_path()}: keep"
+    """Return what is asked for; else what the user's config file says; else last."""
+    if asked is not None:
+        return check_keep(asked, "--keep")
+    return check_keep(read_user_config().keep or LAST, f"{config_path()}: keep")
+
+
+def check_keep(asked: str, where: str = "") -> str:
+    """Return a way to keep networks if it is one; `where` names what gave it."""
+    if asked in FORMER:
+        prefix = f"{where}: " if where else ""
+        raise UsageError(
+            f"{prefix}{asked!r} was a way to keep networks in earlier versions; did you mean {LAST!r}, which keeps "
+            f"those of the last round exactly? (or {NONE!r})"
+        )
     if asked not in KEEP:
         raise unknown("way to keep networks", str(asked), KEEP, where)
     return asked
-
-
-def can_become(now: str, wanted: str) -> bool:
-    """Say whether a run that keeps `now` has all that `wanted` is made of."""
-    return KEEP.index(wanted) >= KEEP.index(now)
-
-
-def check_change(run: RunFolder, keep: str) -> None:
-    """Refuse to change what an unfinished run keeps, or to make more of it than there is."""
-    if run.summary() is None:
-        raise UsageError(f"{run.path}: not finished, so it needs its checkpoints")
-    if not can_become(now := kept_in(run), keep):
-        raise UsageError(f"{run.path}: keeps {now}, from which {keep} cannot be made any more")
 
 
 def available(folder: Path) -> list[int]:
@@ -47,39 +42,8 @@ def available(folder: Path) -> list[int]:
 
 
 def kept_in(run: RunFolder) -> str:
-    """Return what a run keeps now: the most of what is there.
-
-    Raises:
-        DamagedRun: Its weights file cannot be read.
-    """
-    if available(run.checkpoints):
-        return LAST
-    return WeightsFile(run.weights).precision if run.weights.is_file() else NONE
-
-
-def is_being_changed(run: RunFolder) -> bool:
-    """Say whether a run was stopped between writing its weights file and removing its checkpoints."""
-    return run.weights.is_file() and bool(available(run.checkpoints))
-
-
-def remove_surplus(run: RunFolder, keep: str) -> None:
-    """Remove what goes beyond `keep`; what `keep` stands for must be there. The run must be locked."""
-    rounds = available(run.checkpoints)
-    if keep == LAST:
-        for number in rounds[:-1]:
-            remove_folder(run.checkpoints / f"round-{number:05d}")
-    else:
-        remove_folder(run.checkpoints)
-    if keep in (LAST, NONE):
-        run.weights.unlink(missing_ok=True)
-
-
-def drop_networks(folder: Path, keep: str) -> None:
-    """Make a finished run keep `last` or `none`, for which nothing has to be written."""
-    run = RunFolder(folder)
-    with locked(folder):
-        check_change(run, keep)
-        remove_surplus(run, keep)
+    """Return what a run keeps now; a checkpoint gives networks too."""
+    return LAST if run.has_networks() or available(run.checkpoints) else NONE
 
 
 def size_on_disk(folder: Path) -> int:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import sweeps
+from . import sweeps as kernels
 from .curve import chord, levels, precision_recall
 from .nms import suppress
 
@@ -32,9 +32,9 @@ def thin(binary: np.ndarray) -> np.ndarray:
     alive = np.pad(np.asarray(binary) != 0, 1).view(np.uint8)
     shape, alive = alive.shape, alive.reshape(-1)
     pixels, code = np.flatnonzero(alive).astype(np.int32), np.zeros_like(alive)
-    steps = sweeps.neighbours(shape[1])
-    sweeps.draw(pixels, 0, len(pixels), alive, code, steps)
-    sweeps.thin(alive, code, pixels, len(pixels), steps, np.zeros_like(alive), pixels.copy(), pixels.copy())
+    steps = kernels.neighbours(shape[1])
+    kernels.draw(pixels, 0, len(pixels), alive, code, steps)
+    kernels.thin(alive, code, pixels, len(pixels), steps, np.zeros_like(alive), pixels.copy(), pixels.copy())
     return np.ascontiguousarray(alive.reshape(shape)[1:-1, 1:-1])
 
 
@@ -62,7 +62,7 @@ def count(
     if ignored is not None:
         strength, edges = np.where(ignored, np.uint8(0), strength), np.where(ignored, np.uint8(0), edges)
     tolerance = chord(max_dist * float(np.hypot(*strength.shape)))
-    matched, predicted = sweeps.sweep(strength, edges, levels(thresholds), tolerance, True)
+    matched, predicted = kernels.sweep(strength, edges, levels(thresholds), tolerance, True)
     actual = int(np.count_nonzero(edges))
     best = int(precision_recall(matched, predicted, matched, actual)[2].argmax())
     return Counts(matched, predicted, actual, np.array([matched[best], predicted[best], actual]))

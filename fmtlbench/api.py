@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .base.errors import UsageError
 from .base.files import check_folder
+from .config.keep import choose_keep
 from .config.request import RunRequest, split_keywords
 from .config.run_file import ask_for_run
 from .cost.energy import EnergyChoice, choose_energy
@@ -15,8 +17,6 @@ from .engine.device import check_device, pick_device
 from .listeners import Listener, Listeners, find_listeners
 from .listeners.notebook import Notebook, in_notebook
 from .runs.find import find_run
-from .runs.folder import RunFolder
-from .runs.kept import choose_keep, is_being_changed
 from .runs.result import RunResult
 
 if TYPE_CHECKING:
@@ -75,9 +75,8 @@ def load(
     Args:
         run: Its folder, or a part of its name that no other run below ./runs has.
         device: Where the networks work: "auto", "cpu", "cuda", "cuda:1" or "mps".
-        data_root: Where the real datasets lie. Data are needed only for an unfinished run, or for a checkpoint of a
-            method that fine-tunes networks before they are scored.
-        progress: Told what happens, for example that weights were rounded; by default nobody is.
+        data_root: Where the real datasets lie. Data are needed only for an unfinished run.
+        progress: Told what happens, for example that the run is unfinished; by default nobody is.
 
     Raises:
         FmtlbenchError: There is no such run, or it keeps no networks.
@@ -105,27 +104,34 @@ def launch(request: RunRequest, progress: Listener | None = None, executor: Exec
         config = request.config()
         kind, device = pick_devices(request)
 
-    from .engine.change_kept import change_kept
+    from .algorithms import ALGORITHMS
+    from .config.presets import default_options
     from .engine.run import Circumstances, execute
+    from .inference.predict import predict_at_end, predict_finished
 
     config = dataclasses.replace(config, device=kind)
-    root = Path(request.data_root) if request.data_root else None
-    out, command = Path(request.out), request.command()
-    how = Circumstances(out, device, energy, root, request.fresh, request.reuse, keep, command)
     listeners = Listeners([] if progress is None else [progress])
     for listener in asked:
         listeners.add(listener)
+    at_end = partial(predict_at_end, device, listeners) if request.save_predictions else None
+    method = ALGORITHMS.resolve(config.algorithm.file or config.algorithm.name)
+    how = Circumstances(
+        Path(request.out),
+        device,
+        energy,
+        Path(request.data_root) if request.data_root else None,
+        fresh=request.fresh,
+        reuse=request.reuse,
+        keep=keep,
+        before_summary=at_end,
+        default_options=default_options(method, config.preset, config.preset_options),
+        command=request.command(),
+    )
     executor = executor or make_executor(request, energy)
     try:
         result = execute(config, how, listeners, executor)
-        if request.save_predictions:
-            from .inference.predict import predict_run
-
-            predict_run(result.folder, root, device, listeners)
-        # After the predictions, which the checkpoint gives exactly. What a finished run keeps is left alone, unless the
-        # process that made it was stopped here.
-        if not result.reused or is_being_changed(RunFolder(result.folder)):
-            change_kept(result.folder, keep, root, device, listeners)
+        if result.reused and request.save_predictions:
+            predict_finished(result.folder, config, how.data_root, device, listeners)
         if not result.reused:
             listeners.bill(result.cost())
     finally:

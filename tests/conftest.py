@@ -67,6 +67,14 @@ def tiny_run(tmp_path, tiny_run_in):
 
 
 @pytest.fixture
+def checkpoints_stay(monkeypatch) -> None:
+    """Finished runs leave their checkpoints, as after a kill right behind the summary."""
+    from fmtlbench.runs.store import RunStore
+
+    monkeypatch.setattr(RunStore, "remove_surplus", lambda store, keep: None)
+
+
+@pytest.fixture
 def trio(tmp_path) -> str:
     """The file of a scenario with three clients that have one, two and four tasks."""
     path = tmp_path / "trio.yml"

@@ -117,7 +117,7 @@ def test_stretched_images_are_trained_scored_and_predicted_at_their_own_size(roo
 
 @pytest.fixture(scope="module")
 def finished(root, tmp_path_factory):
-    more = ("--rounds", 2, "--data-root", root, "--save-predictions", "--keep", "exact")
+    more = ("--rounds", 2, "--data-root", root, "--save-predictions")
     return run("st_mt_1", tmp_path_factory.mktemp("runs"), *more)
 
 
@@ -154,7 +154,7 @@ def evaluate(capsys, task, dataset, pred, gt, *more):
         ("pascal-human_parts", "human_parts", 1e-9),  # labels are Pascal-Part files
         ("nyud-multi", "semseg", 1e-9),
         ("nyud-multi", "depth", 1e-6),
-        ("pascal-sal", "sal", 2.0),  # the rest is kept in 8 bits
+        ("pascal-sal", "sal", 2.0),  # the rest is written in 8 bits
         ("pascal-normals", "normals", 0.1),
         ("nyud-multi", "normals", 0.1),
     ],

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from fmtlbench import cli
 from fmtlbench.base.errors import UsageError
 from fmtlbench.cli._request import request_from
-from fmtlbench.config.request import EXECUTORS, KEEP, REUSES, RunRequest
+from fmtlbench.config.keep import KEEP
+from fmtlbench.config.request import EXECUTORS, REUSES, RunRequest
 
 # argparse takes a lone "--" for the end of all flags, whatever flag it is the value of.
 texts = st.text(st.characters(exclude_categories=["Cs"])).filter(lambda text: text != "--")

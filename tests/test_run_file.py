@@ -114,7 +114,7 @@ def test_files_that_it_names_lie_beside_it(written, tmp_path, monkeypatch, scena
         ("algorithm: fedavg\nscenario: st_mt_1\n", [":1: algorithm: unknown key", "did you mean 'algo'?"]),
         ("algo: fedavg\nscenario: st_mt_1\ndata-root: a\ndata_root: b\n", [":4: data_root: is given twice"]),
         ("algo: fedavg\nscenario: st_mt_1\nreuse: anyy\n", [":3: reuse: no reuse 'anyy'; did you mean 'any'"]),
-        ("algo: fedavg\nscenario: st_mt_1\nkeep: exactt\n", [":3: keep: no keep 'exactt'; did you mean 'exact'"]),
+        ("algo: fedavg\nscenario: st_mt_1\nkeep: las\n", [":3: keep: no way to keep", "mean 'last'"]),
         ("algo: fedavg\nscenario: st_mt_1\nexecutor: rai\n", [":3: executor: no executor 'rai'"]),
         ("algo: fedavg\nscenario: st_mt_1\nset: {train.lrr: 1}\n", [":3: train.lrr=1: train.lrr: unknown key"]),
         ("scenario: st_mt_1\nalgo: fedavgg\n", [":2: algo: no algorithm 'fedavgg'; did you mean 'fedavg'"]),

@@ -20,7 +20,7 @@ class UserConfig:
     data_root: str | None = None  # folder of the real datasets: absolute, or starting with ~
     country: str | None = None  # three-letter code: whose electricity a run's carbon figure counts with
     region: str | None = None  # of that country
-    keep: str | None = None  # of the networks of a finished run: weights, exact, last or none (run --keep)
+    keep: str | None = None  # of the networks of a finished run: last or none (run --keep)
 
 
 def config_path() -> Path:

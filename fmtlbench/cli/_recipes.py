@@ -202,7 +202,7 @@ def _has_files(recipe: Recipe, folder: Path) -> bool:
 
     files = RunFolder(folder)
     if recipe.kind == "panel":
-        return files.weights.is_file() or files.checkpoints.is_dir()
+        return files.has_networks() or files.checkpoints.is_dir()
     return all(getattr(files, name)() for name in _files_read(recipe))
 
 

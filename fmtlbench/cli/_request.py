@@ -6,8 +6,9 @@ import argparse
 import dataclasses
 from typing import Any
 
-from ..config.request import KEEP, LAST, REUSES, SAME_CODE, RunRequest
-from ..runs.kept import choose_keep
+from ..base.errors import UsageError
+from ..config.keep import KEEP, check_keep, choose_keep
+from ..config.request import REUSES, SAME_CODE, RunRequest
 
 CIRCUMSTANCES = ("device", "data_root", "out", "reuse", "keep", "energy", "country", "region", "log")
 
@@ -17,15 +18,12 @@ def add_circumstances(parser: argparse.ArgumentParser, out: str = "runs") -> Non
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:<n> or mps; default: auto")
     parser.add_argument("--data-root", help="folder of the real datasets (the embedded data need none)")
     parser.add_argument("--out", default=out, help=f"folder of the runs; default: {out}")
-    kept = parser.add_mutually_exclusive_group()
-    kept.add_argument(
+    parser.add_argument(
         "--keep",
+        type=_read_keep,
         choices=KEEP,
-        help="what stays of a finished run's networks: weights in 8 bits, exact ones, the last checkpoint, or nothing; "
-        "default: weights, or keep in the user's config file",
-    )
-    kept.add_argument(
-        "--keep-checkpoints", action="store_const", const=LAST, dest="keep", help="the same as --keep last"
+        help="what stays of a finished run's networks: those of the last round, or none; "
+        "default: last, or keep in the user's config file",
     )
     parser.add_argument(
         "--reuse",
@@ -47,6 +45,14 @@ def add_circumstances(parser: argparse.ArgumentParser, out: str = "runs") -> Non
         metavar="NAME[,NAME…]",
         help="tell others too: tensorboard, wandb, … (fmtlbench list listeners) or a .py file",
     )
+
+
+def _read_keep(word: str) -> str:
+    """Return the word after --keep if it is one of today's."""
+    try:
+        return check_keep(word)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def add_ray_address(parser: argparse.ArgumentParser) -> None:

@@ -8,17 +8,17 @@ import json
 import sys
 import time
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ._tables import print_records
-from .runs import add_action_on_folders
 
 if TYPE_CHECKING:
     from ..runs.inventory import RunLine
 
 EPILOG = """\
 A table on a terminal, tab-separated elsewhere (seconds, bytes and points in time as numbers then). `kept` is what is
-left of the networks: the last checkpoint, exact weights, weights in 8 bits, or none (fmtlbench runs prune).
+left of the networks: those of the last round or checkpoint, or none.
 
 examples:
   fmtlbench runs
@@ -40,7 +40,15 @@ COLUMNS = ("name", "method", "scenario", "preset", "seed", "state", "changed", "
 def add(actions) -> None:
     from ..runs.inventory import STATES
 
-    parser = add_action_on_folders(actions, "list", "a line per run; what `fmtlbench runs` alone does", EPILOG)
+    parser = actions.add_parser(
+        "list",
+        help="a line per run; what `fmtlbench runs` alone does",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "paths", nargs="*", type=Path, metavar="PATH", default=[Path("runs")], help="folders of runs; default: runs"
+    )
     parser.add_argument("--algo", metavar="NAME", help="only runs of this method")
     parser.add_argument("--scenario", metavar="NAME", help="only runs on this scenario")
     parser.add_argument("--preset", metavar="NAME", help="only runs of this preset")

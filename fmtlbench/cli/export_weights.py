@@ -11,8 +11,7 @@ from .runs import add_run
 EPILOG = """\
 DIR gets README.md (a model card: data, tasks, scores, how to load), config.json, and for every client a folder with
 model.safetensors (the whole network, plain names) and encoder.safetensors (timm's own names: loads strictly into the
-timm model that the card names). Floating-point numbers in full precision; where the run keeps 8 bits, what these stand
-for.
+timm model that the card names). All numbers in full precision.
 
 examples:
   fmtlbench export-weights runs/st_mt_1/fedhca2/nano-synth-s0-1a2b3c4d -o card

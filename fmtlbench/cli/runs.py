@@ -1,20 +1,18 @@
-"""`fmtlbench runs`: list stored runs, look at them, compare, remove and shrink them. Only `prune` may need torch."""
+"""`fmtlbench runs`: list stored runs, look at them, compare and remove them. No torch."""
 
 from __future__ import annotations
 
-import argparse
 import importlib
 from collections.abc import Sequence
-from pathlib import Path
 
 # One file per action, `_runs_<action>.py` with `add(actions)`.
-ACTIONS = ("list", "show", "diff", "rm", "prune")
+ACTIONS = ("list", "show", "diff", "rm")
 
 
 def add(verbs) -> None:
     parser = verbs.add_parser(
         "runs",
-        help="list, show, compare, remove and shrink stored runs",
+        help="list, show, compare and remove stored runs",
         description="What lies in the folders of runs. `fmtlbench runs` alone lists them.",
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
@@ -28,15 +26,6 @@ def add_list_if_missing(words: Sequence[str]) -> list[str]:
     if verb == "runs" and action not in (*ACTIONS, "-h", "--help"):
         return ["runs", "list", *words[1:]]
     return [*words]
-
-
-def add_action_on_folders(actions, name: str, meaning: str, epilog: str) -> argparse.ArgumentParser:
-    """Add an action on all runs of some folders, `args.paths`; return its parser."""
-    parser = actions.add_parser(name, help=meaning, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "paths", nargs="*", type=Path, metavar="PATH", default=[Path("runs")], help="folders of runs; default: runs"
-    )
-    return parser
 
 
 def add_run(parser, name: str, **options) -> None:

@@ -27,7 +27,6 @@ Error = TypeVar("Error", bound=FmtlbenchError)
 EXECUTORS = ("serial", "ray")
 SAME_CODE, ANY_CODE = "same-code", "any"
 REUSES = (SAME_CODE, ANY_CODE)
-LAST, EXACT, WEIGHTS, NONE = KEEP = ("last", "exact", "weights", "none")  # what a finished run keeps of its networks
 YAML = (".yml", ".yaml")
 # What YAML does not take as it is, even in quotes: control characters, line breaks of all kinds, the byte-order mark.
 _UNPRINTABLE = re.compile("[^\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
@@ -50,8 +49,8 @@ class RunRequest:
         fresh: Throw away what an earlier run with this config left, and start over.
         reuse: Which earlier runs of this config will do: those made by the "same-code", or "any".
         save_predictions: Write the last round's predictions for the test images into the run folder.
-        keep: What stays of the networks when the run is finished: "weights" (in 8 bits), "exact", "last" (the last
-            checkpoint) or "none"; by default what the user's config file says, or "weights". Decides no number.
+        keep: What stays of the networks when the run is finished: "last" (those that the last round scored) or
+            "none"; by default what the user's config file says, or "last". Decides no number.
         energy: Measure it; by default unless $FMTLBENCH_ENERGY is "off".
         country: Three-letter code: whose electricity the CO₂e figure counts with; by default $FMTLBENCH_COUNTRY, the
             user's config file, or the world average.

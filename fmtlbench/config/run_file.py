@@ -12,7 +12,8 @@ from ..base.errors import UsageError, unknown
 from ..base.schema import build, locate
 from ..base.yamlfile import load_yaml
 from ..data.datasets import dataset_of_file
-from .request import EXECUTORS, KEEP, REUSES, RunRequest, name_line, place_beside, place_files
+from .keep import check_keep
+from .request import EXECUTORS, REUSES, RunRequest, name_line, place_beside, place_files
 from .resolve import split_method
 from .run_config import RunConfig
 from .setting import WEIGHTING
@@ -90,7 +91,9 @@ def _read(file: Path, given: Mapping[str, Any]) -> dict[str, Any]:
             words[key] = [words[key]]
     checked = build(_RunFile, words, lines)
     asked = {name: getattr(checked, name) for name in words if getattr(checked, name) is not None}
-    for name, known in (("reuse", REUSES), ("keep", KEEP), ("executor", EXECUTORS)):
+    if "keep" in asked:
+        check_keep(asked["keep"], f"{locate('keep', lines)}: keep")
+    for name, known in (("reuse", REUSES), ("executor", EXECUTORS)):
         if name in asked and asked[name] not in known:
             raise unknown(name, asked[name], known, f"{locate(name, lines)}: {name}")
     for name in (*CHOSEN, "log"):

@@ -1,111 +1,96 @@
-"""The networks that a finished run keeps, as tensors: exactly, or with large tensors in 8 bits."""
+"""The networks that a run keeps: those of its last round as they were scored, a safetensors file per client.
+
+A tensor that the file of an earlier client has under the same name is not written again. The index comes last: without
+it nothing is kept.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from pathlib import Path
+import hashlib
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import torch
-from safetensors import safe_open
+from safetensors.torch import load_file
 from torch import Tensor
 
-from ..config.request import WEIGHTS
-from ..runs.weights_file import SCALE, Explain, WeightsFile, WeightsWriter, writing_weights
-from .federation import KeepWeights
-
-SMALLEST = 1024  # values of a tensor that is worth rounding
-LEVELS = 127  # of either sign
-_KINDS = {
-    torch.float64: "F64",
-    torch.float32: "F32",
-    torch.float16: "F16",
-    torch.bfloat16: "BF16",
-    torch.int64: "I64",
-    torch.int32: "I32",
-    torch.int16: "I16",
-    torch.int8: "I8",
-    torch.uint8: "U8",
-    torch.bool: "BOOL",
-}
+from ..base.files import remove_folder, sha256_file, write_json
+from ..base.stored import DamagedRun
+from ..runs.folder import RunFolder, read_record, with_format
+from ..runs.records import NetworkRecord, NetworksRecord
+from .checkpoint import save_file, state_file
 
 
-@contextmanager
-def keeping_networks(file: Path, precision: str, done: int, explain: Explain = nullcontext) -> Iterator[KeepWeights]:
-    """Give a function that takes a client's id and its network's tensors; `file` has them all when the block ends.
+class NetworksWriter:
+    """Writes the networks of a run one client at a time, in place of what its folder has of them.
 
-    `explain` turns a disk's refusal into an error of the caller's.
+    Args:
+        run: Locked.
+        explain: Turns a disk's refusal into an error of the caller's.
     """
-    with writing_weights(file, {"precision": precision, "round": str(done)}, explain) as writer:
 
-        def keep(client: str, tensors: dict[str, Tensor]) -> None:
-            with explain():
-                _add_network(writer, client, tensors, rounds=precision == WEIGHTS)
+    def __init__(self, run: RunFolder, explain: Callable[[], AbstractContextManager[Any]] = nullcontext) -> None:
+        self._run, self._explain = run, explain
+        self._clients: dict[str, NetworkRecord] = {}
+        self._first: dict[tuple[Any, ...], str] = {}  # whose file has a tensor, by its name and content
+        with explain():
+            remove_folder(run.networks)
+            run.networks.mkdir(parents=True)
 
-        yield keep
+    def add(self, client: str, tensors: dict[str, Tensor]) -> None:
+        """Write a client's network."""
+        own: dict[str, Tensor] = {}
+        shared: dict[str, str] = {}
+        for name, tensor in tensors.items():
+            plain = tensor.detach().cpu().contiguous()
+            content = hashlib.sha256(plain.reshape(-1).view(torch.uint8).numpy().data).digest()
+            first = self._first.setdefault((name, plain.dtype, plain.shape, content), client)
+            if first == client:
+                own[name] = plain
+            else:
+                shared[name] = first
+        with self._explain():
+            file = state_file(self._run.networks, client)
+            save_file(own, file)
+            self._clients[client] = {"sha256": sha256_file(file), "shared": shared}
 
-
-def _add_network(writer: WeightsWriter, client: str, tensors: dict[str, Tensor], rounds: bool) -> None:
-    writer.clients.append(client)
-    for name, tensor in tensors.items():
-        if rounds and _is_large(tensor):
-            numbers, scales = round_to_bytes(tensor)
-            _add(writer, f"{client}/{name}", numbers)
-            _add(writer, f"{client}/{name}{SCALE}", scales)
-        else:
-            _add(writer, f"{client}/{name}", tensor)
-
-
-def _is_large(tensor: Tensor) -> bool:
-    # Of a vector every value would have a scale of its own.
-    large = tensor.is_floating_point() and tensor.dim() > 1 and tensor.numel() >= SMALLEST
-    return large and bool(tensor.isfinite().all())
-
-
-def _add(writer: WeightsWriter, name: str, tensor: Tensor) -> None:
-    content = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
-    writer.add(name, _KINDS[tensor.dtype], tuple(tensor.shape), content.data)
-
-
-def round_to_bytes(tensor: Tensor) -> tuple[Tensor, Tensor]:
-    """Return whole numbers from -127 to 127 and a scale per output channel, [C, …] and [C]; their product is near."""
-    rows = tensor.detach().reshape(len(tensor), -1).float()
-    scales = rows.abs().amax(1) / LEVELS
-    steps = scales.where(scales > 0, torch.ones_like(scales))
-    return (rows / steps[:, None]).round().to(torch.int8).reshape(tensor.shape), scales
-
-
-def restore_floats(numbers: Tensor, scales: Tensor) -> Tensor:
-    """Return what `round_to_bytes` was given, up to half a step."""
-    return numbers.float() * scales.reshape(-1, *[1] * (numbers.dim() - 1))
+    def close(self) -> None:
+        """Write the index: from now on the networks are kept."""
+        record: NetworksRecord = {"clients": self._clients}
+        with self._explain():
+            write_json(self._run.networks_index, with_format(record))
 
 
 class KeptNetworks:
-    """The networks in a weights file, read one client at a time.
+    """The networks of a run, read one client at a time.
 
     Raises:
-        DamagedRun: It is not as it was written.
+        DamagedRun: They are not as they were written.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._file = WeightsFile(path)
-        self._file.check()
-        self.precision, self.round, self.clients = self._file.precision, self._file.round, self._file.clients
-
-    @property
-    def is_rounded(self) -> bool:
-        """Whether large tensors were rounded to 8 bits."""
-        return self.precision == WEIGHTS
+    def __init__(self, run: RunFolder) -> None:
+        index = read_record(run.networks_index, NetworksRecord)
+        if index is None:
+            raise DamagedRun(run.networks, f"{run.networks_index.name} is not there")
+        self._folder, self._clients = run.networks, index["clients"]
+        self.clients = list(self._clients)
 
     def state(self, client: str) -> dict[str, Tensor]:
-        """Return a client's tensors by their names in its network, as floating-point numbers."""
-        names = self._file.stored_names(client)
-        state = {}
-        with safe_open(self._file.path, framework="pt") as tensors:
-            for name, stored in names.items():
-                if name.endswith(SCALE):
-                    continue
-                state[name] = tensors.get_tensor(stored)
-                if scales := names.get(name + SCALE):
-                    state[name] = restore_floats(state[name], tensors.get_tensor(scales))
+        """Return a client's tensors by their names in its network."""
+        state = self._load(client)
+        shared = self._clients[client]["shared"]
+        for first in sorted(set(shared.values())):
+            theirs = self._load(first)
+            state |= {name: theirs[name] for name, owner in shared.items() if owner == first}
         return state
+
+    def _load(self, client: str) -> dict[str, Tensor]:
+        """Return what a client's file has, checked."""
+        file = state_file(self._folder, client)
+        try:
+            if sha256_file(file) != self._clients[client]["sha256"]:
+                raise DamagedRun(self._folder, f"{file.name} is not as it was written (checksum differs)")
+            return load_file(file)
+        except (OSError, KeyError) as error:
+            raise DamagedRun(self._folder, f"{file.name} cannot be read: {error}") from None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -13,15 +13,14 @@ from typing import Any, cast
 import torch
 
 from ..base.errors import FmtlbenchError
-from ..config.presets import default_options
-from ..config.request import EXACT, LAST, SAME_CODE, WEIGHTS
+from ..config.keep import LAST
+from ..config.request import SAME_CODE
 from ..config.run_config import RunConfig
 from ..cost.bill import make_bill
 from ..cost.energy import EnergyChoice
 from ..cost.meter import RunMeter
-from ..data.configured_tasks import task_specs
 from ..data.open import open_datasets
-from ..data.views import client_data
+from ..data.views import ClientData, client_data
 from ..exchange import Party
 from ..listeners import Listener, Start
 from ..networks.backbones import check_sizes
@@ -40,13 +39,14 @@ from .admit import admit
 from .checkpoint import Checkpoint, DamagedCheckpoint, save_checkpoint
 from .executor import Executor, SerialExecutor
 from .factory import ClientFactory
-from .federation import Federation, KeepWeights
-from .kept_networks import keeping_networks
+from .federation import Federation
+from .kept_networks import NetworksWriter
 from .loss_weights import clients_without_choice
+from .method import Hooks
 from .precision import check_amp
 from .process_settings import process_settings
 from .torch_compile import check_compile
-from .trivial import best_constant
+from .trivial import add_constants
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,10 @@ class Circumstances:
         data_root: Where real datasets lie.
         fresh: Throw away what an earlier run left.
         reuse: Whether an earlier run by other code will do: `same-code` or `any`.
-        keep: What lies beside the checkpoints in the end (runs/kept.py); they stay, for whoever asks them next.
+        keep: What stays of the networks in the end (runs/kept.py).
+        before_summary: What else is done with the trained networks before the run counts as finished: called with the
+            folder, the config, the data of all clients and the method.
+        default_options: Of the method under the config's preset, as they are when the run is asked for.
         command: Asks for the same run again.
     """
 
@@ -71,6 +74,8 @@ class Circumstances:
     fresh: bool = False
     reuse: str = SAME_CODE
     keep: str = LAST
+    before_summary: Callable[[Path, RunConfig, list[ClientData], Hooks], object] | None = None
+    default_options: Mapping[str, Any] = field(default_factory=dict)
     command: str = ""
 
 
@@ -125,11 +130,11 @@ def _run(
     told: set[str] = set()
     for index in range(done, rounds):
         with _kept_if_cut_off(store, meter, index + 1):
-            row = _one_round(store, federation, index, progress, meter, how.keep)
+            row = _one_round(store, federation, index, progress, meter)
         for note in set(row.get("notes", ())) - told:
             told.add(note)
             progress.note(f"{federation.algorithm.name}, round {row['round']}: {note}")
-    return _finish(store, federation, manifest, fingerprints, meter)
+    return _finish(store, federation, manifest, fingerprints, how, meter)
 
 
 @contextmanager
@@ -148,6 +153,8 @@ def _resume(store: RunStore, federation: Federation, progress: Listener) -> int:
     damaged = []
     for done in reversed(available(store.checkpoints)):
         try:
+            if done == federation.config.federation.rounds and not store.files.has_networks():
+                raise DamagedCheckpoint(f"{store.files.networks} lacks networks of the last round")
             federation.load(Checkpoint(store.checkpoints, done))
         except DamagedCheckpoint as error:
             damaged.append(error)
@@ -185,30 +192,34 @@ def _write_manifest(store: RunStore, now: Session, fingerprints: dict[str, str],
     return manifest
 
 
-def _one_round(
-    store: RunStore, federation: Federation, index: int, progress: Listener, meter: RunMeter, keep: str
-) -> RoundRow:
-    """Do round `index` and write its rows and, where one is due, a checkpoint."""
+def _one_round(store: RunStore, federation: Federation, index: int, progress: Listener, meter: RunMeter) -> RoundRow:
+    """Do round `index` and write its rows and, where one is due, a checkpoint.
+
+    The last one first leaves its networks and what its scores were computed from: it counts as done only with them.
+    """
     config = store.config
     last = index + 1 == config.federation.rounds
     scored = last or (index + 1) % config.evaluation.every == 0
     when = config.evaluation.when if scored else None
     trained = federation.train(index, progress.step, describe=scored)
     sums: ScoreSums | None = {} if last else None
-    with _kept_networks(store, keep if last else LAST) as kept:
-        before: list[Score] = []
-        if when == "before_aggregation":
-            before = federation.evaluate(index, kept, sums)
-        elif when == "both":
-            before = federation.evaluate(index)
-        row = federation.exchange(trained, describe=scored, last=last)
-        if notes := federation.algorithm.notes():
-            row["notes"] = notes
-        if scored:
-            row["scores"] = before if when == "before_aggregation" else federation.evaluate(index, kept, sums)
-        if last:
-            row["scores"] += federation.evaluate_unseen(index, kept, sums)
-    if sums is not None:  # before the round counts as done
+    networks = NetworksWriter(store.files, partial(store.writing, "keep the networks")) if last else None
+    kept = networks.add if networks else None
+    before: list[Score] = []
+    if when == "before_aggregation":
+        before = federation.evaluate(index, kept, sums)
+    elif when == "both":
+        before = federation.evaluate(index)
+    row = federation.exchange(trained, describe=scored, last=last)
+    if notes := federation.algorithm.notes():
+        row["notes"] = notes
+    if scored:
+        row["scores"] = before if when == "before_aggregation" else federation.evaluate(index, kept, sums)
+    if last:
+        row["scores"] += federation.evaluate_unseen(index, kept, sums)
+    if networks is not None:
+        networks.close()
+    if sums is not None:
         with store.writing("keep what the scores were computed from"):
             write_sums(store.files.sums, sums)
     if when == "both":
@@ -225,40 +236,27 @@ def _one_round(
     return row
 
 
-def _kept_networks(store: RunStore, keep: str) -> AbstractContextManager[KeepWeights | None]:
-    """Give what takes the scored networks of the last round, if they are to be kept; None if not."""
-    if keep not in (EXACT, WEIGHTS):
-        return nullcontext()
-    explain = partial(store.writing, "keep the networks")
-    return keeping_networks(store.files.weights, keep, store.config.federation.rounds, explain)
-
-
 def _finish(
-    store: RunStore, federation: Federation, manifest: Manifest, fingerprints: dict[str, str], meter: RunMeter
+    store: RunStore,
+    federation: Federation,
+    manifest: Manifest,
+    fingerprints: dict[str, str],
+    how: Circumstances,
+    meter: RunMeter,
 ) -> RunResult:
-    """Write summary.json, what the config decides, and cost.json, what it took."""
+    """Write cost.json and, last, summary.json; then what nobody needs any more is removed."""
     tail = meter.tail()  # what follows is reckoning, not the run's
+    if how.before_summary is not None:
+        how.before_summary(store.folder, store.config, federation.data, federation.algorithm)
     config, rows = store.config, store.rounds()
     scores, before = rows[-1]["scores"], rows[-1].get("scores_before", [])
     everybody = {party.id: party for party in (*federation.parties, *federation.newcomers)}
-    trivial: dict[tuple[str, str, str], float | None] = {}
-    for record in scores + before:
-        if record["primary"]:
-            party = everybody[record["client"]]
-            view = federation.data[party.index].tests[record["split"]]
-            # Clients judged on the same images and labels share the constant.
-            shared = record["split"] == "global" and not view.relabel and not config.data.validation
-            key = (record["dataset"], record["task"], record["split"] if shared else party.id)
-            if key not in trivial:
-                spec, workers = task_specs(config, party.dataset)[record["task"]], config.data.workers
-                info = config.data.dataset(party.dataset)
-                trivial[key] = best_constant(spec, info, view, workers=workers)
-            record["trivial"] = trivial[key]
+    add_constants(scores + before, config, everybody, federation.data)
     summary = {  # in the order of the file's keys
         "algorithm": config.algorithm.name,
         "title": federation.algorithm.title,
         "options": config.algorithm.options,
-        "default_options": default_options(federation.algorithm, config.preset, config.preset_options),
+        "default_options": dict(how.default_options),
         **({"weighting": weighting} if (weighting := describe_weighting(config)) else {}),
         "dataset_titles": {p.dataset: config.data.dataset(p.dataset).title for p in everybody.values()},
         **describe_setting(config),
@@ -276,6 +274,7 @@ def _finish(
     sizes = {what: {client: of[what] for client, of in counts.items()} for what in ("parameters", "flops")}
     bill = make_bill(store.timing(), store.repeated(), tail, summary["bytes_up"], summary["bytes_down"])
     written = store.write_summary(cast(Summary, summary), cast(Cost, {**bill, **sizes}))
+    store.remove_surplus(how.keep)
     return RunResult(store.folder, written, reused=False)
 
 

@@ -8,20 +8,46 @@ score these with the task's own meter.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 import torch
 from torch import Tensor
 
+from ..config.run_config import RunConfig
 from ..data.batches import test_batches
+from ..data.configured_tasks import task_specs
 from ..data.datasets import DatasetInfo
 from ..data.meters import make_meter
-from ..data.views import View
+from ..data.views import ClientData, View
+from ..exchange import Party
 from ..metrics import Metric
+from ..runs.records import Score
 from ..tasks import TaskSpec
 
 CPU = torch.device("cpu")
+
+
+def add_constants(
+    records: Sequence[Score], config: RunConfig, members: Mapping[str, Party], data: Sequence[ClientData]
+) -> None:
+    """Write the best constant prediction's score beside every score of a task's primary metric.
+
+    It comes from labels alone, but for edges and normals takes many seconds: so it is found when all else is done.
+    """
+    known: dict[tuple[str, str, str], float | None] = {}
+    for record in records:
+        if not record["primary"]:
+            continue
+        party = members[record["client"]]
+        view = data[party.index].tests[record["split"]]
+        # Clients judged on the same images and labels share the constant.
+        shared = record["split"] == "global" and not view.relabel and not config.data.validation
+        key = (record["dataset"], record["task"], record["split"] if shared else party.id)
+        if key not in known:
+            spec, info = task_specs(config, party.dataset)[record["task"]], config.data.dataset(party.dataset)
+            known[key] = best_constant(spec, info, view, workers=config.data.workers)
+        record["trivial"] = known[key]
 
 
 def best_constant(

@@ -88,7 +88,6 @@ def _describe(run: StoredRun, members: Sequence[Party]) -> dict[str, Any]:
         "fmtlbench_export": 1,
         "run": run.name,
         "round": run.done,
-        "rounded_to_8_bits": run.kept is not None and run.kept.is_rounded,
         "normalisation": {"mean": list(MEAN), "std": list(STD), "of": "RGB from 0 to 1"},
         "clients": {party.id: _describe_client(run, party) for party in members},
         "config": plain(run.files.run_config()),
@@ -117,13 +116,12 @@ def _describe_client(run: StoredRun, party: Party) -> dict[str, Any]:
 def _write_card(run: StoredRun, members: Sequence[Party], about: dict[str, Any]) -> str:
     config = run.files.run_config()
     titles = sorted({config.data.dataset(party.dataset).title for party in members})
-    rounded = " Large tensors were rounded to 8 bits when the run was stored." if about["rounded_to_8_bits"] else ""
     done = f"{run.done} of {run.rounds} rounds" if run.done < run.rounds else f"{run.rounds} rounds"
     parts = [
         f"# {run.title} on {config.scenario.name}",
         f"Networks of {say_count(len(members), 'client')} of a hetero-client federated multi-task learning run: an "
         f"encoder ({config.model.backbone}) and, for each task, what decodes its maps "
-        f"({config.model.architecture}). Made by fmtlbench.{rounded}",
+        f"({config.model.architecture}). Made by fmtlbench.",
         "\n".join(
             (
                 f"- method: {run.title} (`{config.algorithm.name}`)",

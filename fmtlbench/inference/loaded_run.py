@@ -55,7 +55,6 @@ class LoadedRun:
         config: everything that decided its numbers.
         summary: what it found, as in summary.json; None of an unfinished run.
         clients: its clients by id, those that took part first.
-        rounded: whether the networks were kept in 8 bits, so that their scores may differ in the last digits.
     """
 
     def __init__(self, folder: Path, data_root: Path | None, device: torch.device, progress: Listener) -> None:
@@ -65,7 +64,6 @@ class LoadedRun:
         self.folder: Path = stored.folder
         self.config: RunConfig = stored.files.run_config()
         self.summary: Summary | None = stored.summary
-        self.rounded: bool = stored.kept is not None and stored.kept.is_rounded
         members = {party.id: LoadedClient(stored, party) for party in stored.members}
         self.clients: Mapping[str, LoadedClient] = MappingProxyType(members)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,10 @@ import torch
 from ..base.errors import UsageError, unknown
 from ..base.files import write_json
 from ..base.stored import DamagedRun, NewerFormat
+from ..config.run_config import RunConfig
 from ..config.setting import is_below
-from ..data.views import View
+from ..data.views import ClientData, View
+from ..engine.method import Hooks
 from ..exchange import Party
 from ..listeners import Listener
 from ..runs.folder import RunFolder, examples_in, read_record, with_format
@@ -25,28 +27,62 @@ from .stored_run import StoredRun, choose_clients, sample_at_own_size
 from .write import ABOUT, replace_predictions
 
 
-def predict_run(folder: Path, data_root: Path | None, device: torch.device, progress: Listener) -> list[Path]:
-    """All predictions of a finished run, for every split its participants are judged on; what is there is kept."""
-    run = StoredRun(folder)
-    # Of an unseen client a checkpoint has nothing: it fits its decoders to an encoder only to be scored.
-    splits = [split for split in run.config.scenario.evaluation if split != "unseen"]
+def predict_run(folder: Path, config: RunConfig, open_run: Callable[[], StoredRun]) -> list[Path]:
+    """Write what a run's networks say after its last round, for every split its participants are judged on.
+
+    What is there already is kept; the run is opened only where something is missing.
+    """
+    splits = [split for split in config.scenario.evaluation if split != "unseen"]
     targets = {split: RunFolder(folder).predictions(split) for split in splits}
-    missing = {split: target for split, target in targets.items() if not _is_complete(run, target)}
+    made_by = (folder.resolve().name, config.federation.rounds)
+    missing = {split: target for split, target in targets.items() if not _is_complete(target, made_by)}
     if missing:
-        run.open(data_root, device, progress)
-    for split, target in missing.items():
-        save_predictions(run, target, split)
+        run = open_run()
+        for split, target in missing.items():
+            save_predictions(run, target, split)
     return list(targets.values())
 
 
-def _is_complete(run: StoredRun, folder: Path) -> bool:
+def predict_at_end(
+    device: torch.device,
+    progress: Listener,
+    folder: Path,
+    config: RunConfig,
+    data: list[ClientData],
+    method: Hooks,
+) -> None:
+    """Write the predictions of a run that is about to be finished, on the data that are open."""
+
+    def open_run() -> StoredRun:
+        run = StoredRun(folder, config)
+        run.use(data, device, progress, method)
+        return run
+
+    predict_run(folder, config, open_run)
+
+
+def predict_finished(
+    folder: Path, config: RunConfig, data_root: Path | None, device: torch.device, progress: Listener
+) -> None:
+    """Write those predictions of a finished run that are missing."""
+
+    def open_run() -> StoredRun:
+        run = StoredRun(folder)
+        run.open(data_root, device, progress)
+        return run
+
+    predict_run(folder, config, open_run)
+
+
+def _is_complete(folder: Path, made_by: tuple[str, int]) -> bool:
+    """Say whether a folder has all predictions of a run after a round."""
     try:
         about = read_record(folder / ABOUT, Predictions)
     except NewerFormat:
         raise
     except DamagedRun:  # predictions can be made again
         return False
-    return about is not None and about["complete"] and (about["run"], about["round"]) == (run.name, run.done)
+    return about is not None and about["complete"] and (about["run"], about["round"]) == made_by
 
 
 def save_predictions(

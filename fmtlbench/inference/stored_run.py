@@ -28,6 +28,7 @@ from ..engine.client import Client
 from ..engine.client_models import build_client_model
 from ..engine.factory import make_algorithm
 from ..engine.kept_networks import KeptNetworks
+from ..engine.method import Hooks
 from ..engine.process_settings import process_settings
 from ..engine.split_network import load_network
 from ..engine.state_trees import to_device
@@ -38,6 +39,7 @@ from ..runs.external import describe_external
 from ..runs.find import runs_below
 from ..runs.folder import RunFolder, everybody
 from ..runs.kept import available
+from ..runs.records import Summary
 
 
 @dataclass(frozen=True)
@@ -53,30 +55,23 @@ class StoredRun:
     """The networks of a run as they were scored in its last round; of an unfinished one, after its last checkpoint.
 
     Args:
-        folder: with config.yaml and a checkpoint or, of a finished run, a weights file.
+        folder: With config.yaml and the kept networks or a checkpoint.
+        config: Of a run that this process is just finishing: it has the code, whose files may have changed since.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, config: RunConfig | None = None) -> None:
         self.folder = Path(folder)
         self.files = RunFolder(self.folder)
-        if not self.files.has_config():
-            raise UsageError(f"{self.folder}: no run in it (no config.yaml){runs_below(self.folder)}")
-        config = self.files.run_config()
-        self.summary = self.files.summary()
-        if self.summary is not None and (origin := describe_external(self.summary)):
-            raise FmtlbenchError(f"{self.folder}: {origin}; there is no network to ask")
-        self._check_code(config)
-        self.finished = self.summary is not None
+        self.summary: Summary | None = None
+        if config is None:
+            config, self.summary = self._read()
         self.name, self.rounds = self.folder.resolve().name, config.federation.rounds
-        # A checkpoint goes first where both are there: the weights file may be rounded.
+        self.kept = KeptNetworks(self.files) if self.files.has_networks() else None
         rounds = available(self.files.checkpoints)
-        self.kept = KeptNetworks(self.files.weights) if self._has_only_weights(rounds) else None
         if self.kept is None and not rounds:
-            raise FmtlbenchError(
-                f"{self.folder}: no checkpoint and no weights (run --keep none?), so there is no network to ask"
-            )
+            raise FmtlbenchError(f"{self.folder}: {self._say_absence()}")
         self.done = self.rounds if self.kept else rounds[-1]
-        if self.finished and self.done != self.rounds:
+        if self.summary is not None and self.done != self.rounds:
             raise FmtlbenchError(
                 f"{self.folder}: the checkpoint of the last round, {self.rounds}, is not there any more"
             )
@@ -86,8 +81,24 @@ class StoredRun:
         self.title: str = config.algorithm.name
         self.data: list[ClientData] = []
 
-    def _has_only_weights(self, rounds: list[int]) -> bool:
-        return self.finished and not rounds and self.files.weights.is_file()
+    def _read(self) -> tuple[RunConfig, Summary | None]:
+        """Read config and summary of a stored run; refuse one that was made elsewhere or whose code is not here."""
+        if not self.files.has_config():
+            raise UsageError(f"{self.folder}: no run in it (no config.yaml){runs_below(self.folder)}")
+        config, summary = self.files.run_config(), self.files.summary()
+        if summary is not None and (origin := describe_external(summary)):
+            raise FmtlbenchError(f"{self.folder}: {origin}; there is no network to ask")
+        self._check_code(config)
+        return config, summary
+
+    def _say_absence(self) -> str:
+        """Say why there are no networks, and how they can be had."""
+        if self.summary is None:
+            return "unfinished, and without a checkpoint there is no network to ask; its command goes on with it"
+        why = "keeps no networks (run --keep none)"
+        if self.files.has_former_weights():
+            why = "its weights.safetensors was written by an earlier version (--keep weights or exact)"
+        return f"{why}; the run has to be made again: its command with --keep last --fresh"
 
     def open(self, data_root: Path | None, device: torch.device, progress: Listener) -> None:
         """Open the data, see that they are the run's, and set up its method as it was after the last round."""
@@ -99,53 +110,52 @@ class StoredRun:
         for (domain, split), dataset in datasets.items():
             if known.get(f"{domain}/{split}", dataset.fingerprint) != dataset.fingerprint:
                 raise FmtlbenchError(f"{domain}/{split} has changed since {self.folder} was made")
-        self.data = client_data(self.config, datasets)
-        self._set_up(device, progress, [len(data.train) for data in self.data])
+        self.use(client_data(self.config, datasets), device, progress)
         self._tell_what_differs()
 
+    def use(
+        self, data: list[ClientData], device: torch.device, progress: Listener, algorithm: Hooks | None = None
+    ) -> None:
+        """Set up the run on data that are open, with its method if that is at hand."""
+        self.data = data
+        self._set_up(device, progress, [len(each.train) for each in data], algorithm)
+
     def open_networks(self, data_root: Path | None, device: torch.device, progress: Listener) -> None:
-        """Get ready to build networks; the data are opened only where a network cannot be had without them."""
-        clients = everybody(self.summary) if self.summary else []
-        images = [client["samples"] for client in clients if "samples" in client]
-        if not clients or len(images) < len(clients):  # an unfinished run, which has not told yet
-            self.open(data_root, device, progress)
-            return
-        self._set_up(device, progress, images)
-        if self.kept is None and (self._choose_network().finetune or self.algorithm.changes_scored):
+        """Get ready to build networks; the data are opened only where the run is not finished."""
+        if self.kept is None or self.summary is None:
             self.open(data_root, device, progress)
         else:
-            self._tell_what_differs()
+            self._set_up(device, progress, [client["samples"] for client in everybody(self.summary)])
 
-    def _set_up(self, device: torch.device, progress: Listener, images: list[int]) -> None:
+    def _set_up(
+        self, device: torch.device, progress: Listener, images: list[int], algorithm: Hooks | None = None
+    ) -> None:
         """Make the parties and the method, which is as it was after the last round where that is known."""
         self.device, self.progress = device, progress
         scenario = self.config.scenario
         self.parties = name_parties(self.config, scenario.parties(), images)
         self.newcomers = name_parties(self.config, scenario.unseen(), images)
-        self.algorithm = make_algorithm(self.config, self.parties)
+        self.algorithm = algorithm or make_algorithm(self.config, self.parties)
         self.title = self.algorithm.title
         if self.kept is None:
             self.algorithm.load_state_dict(to_device(self._state("server"), device)["algorithm"])
 
     def _tell_what_differs(self) -> None:
         """Note where the networks are not exactly those that were scored."""
-        if not self.finished:
+        if self.kept is not None:
+            return
+        if self.summary is None:
             self.progress.note(
                 f"{self.folder} is unfinished: predictions are those after round {self.done} of {self.rounds}"
             )
-        if self.kept is None and self.config.evaluation.when == "before_aggregation":
+        if self.config.evaluation.when == "before_aggregation":
             self.progress.note(
                 f"{self.folder} was scored before the server's step (evaluation.when): predictions are those after it"
-            )
-        if self.kept is not None and self.kept.is_rounded:
-            self.progress.note(
-                f"{self.folder} keeps its networks in 8 bits: scores of their predictions may differ from the run's in "
-                "the last digits (with run --keep exact they do not)"
             )
 
     @property
     def members(self) -> list[Party]:
-        """Return the clients that have a network: an unseen one was only kept in a weights file."""
+        """Return the clients that have a network: an unseen one is in no checkpoint."""
         everyone = [*self.parties, *self.newcomers]
         return self.parties if self.kept is None else [p for p in everyone if p.id in self.kept.clients]
 

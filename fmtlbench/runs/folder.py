@@ -111,9 +111,22 @@ class RunFolder:
         return self.path / file_names.CHECKPOINTS
 
     @property
-    def weights(self) -> Path:
-        """Return the file of the networks that were scored in the last round."""
-        return self.path / file_names.WEIGHTS
+    def networks(self) -> Path:
+        """Return the folder of the networks that were scored in the last round."""
+        return self.path / file_names.NETWORKS
+
+    @property
+    def networks_index(self) -> Path:
+        """Return the file that says whose networks these are."""
+        return self.networks / file_names.INDEX
+
+    def has_networks(self) -> bool:
+        """Say whether the networks of the last round are kept, all of them: their index is written last."""
+        return self.networks_index.is_file()
+
+    def has_former_weights(self) -> bool:
+        """Say whether an earlier version has kept the networks, in a file that is not read any more."""
+        return (self.path / file_names.FORMER_WEIGHTS).is_file()
 
     @property
     def sums(self) -> Path:

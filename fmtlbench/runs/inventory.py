@@ -110,6 +110,5 @@ def _identity_of_config(run: RunFolder) -> dict[str, Any]:
 
 def _last_change(folder: Path) -> float:
     """Return when a record of the run was last written; now, where it has none any more."""
-    records = [name for name in file_names.FILES if name != file_names.WEIGHTS]  # pruning makes no run younger
-    written = [file.stat().st_mtime for name in records if (file := folder / name).is_file()]
+    written = [file.stat().st_mtime for name in file_names.FILES if (file := folder / name).is_file()]
     return max(written, default=time.time())

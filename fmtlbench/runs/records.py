@@ -280,6 +280,19 @@ class Manifest(_ManifestKeys, total=False):
     weights: dict[str, Any]
 
 
+class NetworkRecord(TypedDict):
+    """One client's network: what its file is, and whose file has the tensors that were there already."""
+
+    sha256: str
+    shared: dict[str, str]
+
+
+class NetworksRecord(TypedDict):
+    """Whose networks a run keeps."""
+
+    clients: dict[str, NetworkRecord]
+
+
 class _TuningKeys(TypedDict):
     tuning: str
     keys: list[str]

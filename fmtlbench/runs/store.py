@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import UsageError
-from ..base.files import write_json, write_text
+from ..base.files import remove_folder, write_json, write_text
 from ..base.stored import FORMAT, DamagedRun, NewerFormat
+from ..config.keep import NONE
 from ..config.request import SAME_CODE
 from . import file_names
 from .folder import RunFolder, with_format
@@ -91,7 +92,7 @@ class RunStore:
         """Remove what the run left, for --fresh."""
         for name in file_names.FILES:
             (self.folder / name).unlink(missing_ok=True)
-        folders = [file_names.CHECKPOINTS, file_names.FIGURES, file_names.LOGS]
+        folders = [file_names.CHECKPOINTS, file_names.NETWORKS, file_names.FIGURES, file_names.LOGS]
         for path in [*(self.folder / name for name in folders), *self.folder.glob(f"{file_names.PREDICTIONS}*")]:
             shutil.rmtree(path, ignore_errors=True)
 
@@ -151,6 +152,13 @@ class RunStore:
             write_json(self.folder / file_names.COST, with_format(cost))
             write_json(self.folder / file_names.SUMMARY, written)
         return written
+
+    def remove_surplus(self, keep: str) -> None:
+        """Remove what a finished run does not need: its checkpoints and, if none are to be kept, its networks."""
+        with self.writing("remove what is not kept"):
+            remove_folder(self.checkpoints)
+            if keep == NONE:
+                remove_folder(self.files.networks)
 
     # -- rows --------------------------------------------------------------------------------------------------------
 

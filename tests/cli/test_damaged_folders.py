@@ -46,7 +46,7 @@ def made(tmp_path_factory) -> Path:
     """A folder with a finished run and one that was stopped in its third round."""
     folder = tmp_path_factory.mktemp("made")
     (folder / "duo.yml").write_text(SCENARIO)
-    given = {"out": folder / "runs", "device": "cpu", "keep": "last", **TINY}
+    given = {"out": folder / "runs", "device": "cpu", **TINY}
     fmtlbench.run("local", folder / "duo.yml", rounds=1, **given)
     with pytest.raises(Stopped):
         fmtlbench.run("fedavg", folder / "duo.yml", rounds=3, progress=AtStep(3), **given)

@@ -1,4 +1,4 @@
-"""`fmtlbench runs` as a user meets it: list, show, diff, rm, prune."""
+"""`fmtlbench runs` as a user meets it: list, show, diff, rm."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from fmtlbench.cli import main
 from fmtlbench.runs.find import find_run
 from fmtlbench.runs.folder import RunFolder
 from fmtlbench.runs.inventory import describe_run, list_runs
-from fmtlbench.runs.kept import kept_in
 from fmtlbench.runs.lock import locked
 
 FIRST = Path(__file__).parents[1] / "runs" / "first_format"
@@ -26,10 +25,10 @@ RESULTS = Path(__file__).parents[2] / "results" / "nano-1"
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> Path:
-    """A folder with two runs, each with its last checkpoint."""
+    """A folder with two runs."""
     folder = tmp_path_factory.mktemp("made")
     (folder / "duo.yml").write_text(SCENARIO)
-    given = {"rounds": 1, "out": folder / "runs", "device": "cpu", "keep": "last", **TINY}
+    given = {"rounds": 1, "out": folder / "runs", "device": "cpu", **TINY}
     fmtlbench.run("local", folder / "duo.yml", **given)
     fmtlbench.run("fedavg", folder / "duo.yml", seed=3, **given)
     return folder
@@ -105,7 +104,7 @@ def test_unfinished_and_damaged_runs_are_told(runs, root):
     (folder_of(root, "fedavg") / "summary.json").write_text("{")
     damaged, unfinished = table(runs()[1])
     assert damaged["state"] == "damaged" and damaged["kept"].startswith("summary.json cannot be read")
-    assert unfinished["state"] == "round 1/1" and unfinished["method"] == "local"
+    assert unfinished["state"] == "round 0/1" and unfinished["method"] == "local"
     assert [row["state"] for row in table(runs("--state", "damaged")[1])] == ["damaged"]
     (folder_of(root, "local") / "config.yaml").write_text("seed: 1\n")
     assert "lacks the method" in table(runs("--state", "damaged", "--sort", "method")[1])[1]["kept"]
@@ -295,35 +294,6 @@ def test_rm_follows_no_links(runs, root, tmp_path):
     assert not local.exists() and (outside / "precious").read_text() == "!"
 
 
-# -- pruning -----------------------------------------------------------------------------------------------------------
-
-
-def test_prune_says_what_it_frees_and_what_cannot_be_made(runs, root):
-    local, fedavg = folder_of(root, "local"), folder_of(root, "fedavg")
-    (fedavg / "summary.json").unlink()
-    code, out, _ = runs("prune", "--keep", "exact", "--dry-run")
-    assert code == 0 and "last → exact, about" in out and "would free about" in out and "in 1 run" in out
-    assert kept_in(RunFolder(local)) == "last"
-    told = float(out.splitlines()[-1].split("about ")[1].split()[0])
-    code, out, _ = runs("prune", "runs", "--keep", "exact")
-    assert code == 0 and kept_in(RunFolder(local)) == "exact"
-    assert float(out.splitlines()[-1].split("freed ")[1].split()[0]) == pytest.approx(told, rel=0.1)
-    assert f"left alone: duo/fedavg/{fedavg.name}: unfinished" in out and kept_in(RunFolder(fedavg)) == "last"
-    code, out, _ = runs("prune", "--keep", "last")
-    assert code == 0 and "keeps exact, from which last cannot be made any more" in out
-    assert runs("prune", "--keep", "exact")[1].splitlines()[-1] == "freed 0 B in 0 runs"
-    assert runs("prune", "--keep", "none")[0] == 0 and kept_in(RunFolder(local)) == "none"
-    assert runs("prune")[0] == 2  # no level
-
-
-def test_prune_of_one_run_that_fails_goes_on_with_the_others(runs, root):
-    local, fedavg = folder_of(root, "local"), folder_of(root, "fedavg")
-    with locked(fedavg):
-        code, _, err = runs("prune", "--keep", "weights")
-    assert code == 1 and "1 run could not be changed: duo/fedavg" in err and "another process" in err
-    assert kept_in(RunFolder(local)) == "weights" and kept_in(RunFolder(fedavg)) == "last"
-
-
 @pytest.mark.parametrize(
     "argv",
     [
@@ -331,7 +301,6 @@ def test_prune_of_one_run_that_fails_goes_on_with_the_others(runs, root):
         ["show", "duo/local"],
         ["diff", "duo/local", "duo/fedavg"],
         ["rm", "duo/local", "--yes"],
-        ["prune", "--keep", "none"],
     ],
 )
 def test_torch_is_not_imported(root, argv):

@@ -117,9 +117,10 @@ PLAIN, TRACKS, ANCHORS, STATE = "fedavg", "ditto", "fedamp", "fedhca2"
 def test_ray_is_serial_bit_for_bit(whole, both, algo, options):
     (serial, on_ray), (here, result) = both(algo, **options)
     assert serial == on_ray
-    for name in ("weights.safetensors", "sums.npz"):
-        kept = [(each.folder / name).read_bytes() for each in (here, result)]
-        assert kept[0] == kept[1]
+    files = [here.folder / "sums.npz", *(here.folder / "networks").iterdir()]
+    assert len(files) == 2 + len(here.summary["clients"])
+    for file in files:
+        assert (result.folder / file.relative_to(here.folder)).read_bytes() == file.read_bytes()
     timing = [json.loads(line) for line in (result.folder / "timing.jsonl").read_text().splitlines()]
     assert len(timing[-1]["processes"]) == 2 and {use["threads"] for use in timing[-1]["processes"]} == {1}
     assert timing[-1]["memory"]["process"] > sum(use["process"] for use in timing[-1]["processes"])

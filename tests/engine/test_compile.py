@@ -102,7 +102,7 @@ def test_a_small_network_compiled_for_real():
 
 def names_in(folder: Path) -> dict[str, list[str]]:
     found = {}
-    for file in sorted(folder.rglob("weights.safetensors")):
+    for file in sorted(folder.rglob("networks/*.safetensors")):
         with safe_open(file, "pt") as tensors:
             found[file.name] = sorted(tensors.keys())
     return found

@@ -225,11 +225,12 @@ class Steps(Listener):
         self.taken += 1
 
 
+@pytest.mark.usefixtures("checkpoints_stay")
 def test_an_overflow_under_scaling_halves_the_scale_and_skips_the_step(tiny_run, monkeypatch, overflow):
     steps = Steps()
     overflow(lambda: steps.taken == 0)  # in the first client's first step
     monkeypatch.setattr(torch.amp, "GradScaler", partial(torch.amp.GradScaler, init_scale=64.0))
-    folder = tiny_run("local", rounds=1, progress=steps, keep="last", **{"train.amp": "fp16"}).folder
+    folder = tiny_run("local", rounds=1, progress=steps, **{"train.amp": "fp16"}).folder
     kept = [checkpoint.Checkpoint(folder / "checkpoint", 1).read(f"client-00{i}")["main"] for i in (0, 1)]
     assert [state["scaler"]["scale"] for state in kept] == [32.0, 64.0]
     assert kept[0]["vector"].isfinite().all()

@@ -26,7 +26,7 @@ CPU = torch.device("cpu")
 
 def make(folder: Path, **given):
     (folder / "duo.yml").write_text(SCENARIO)
-    arguments = {"rounds": 1, "out": folder / "runs", "device": "cpu", "keep": "exact", **TINY}
+    arguments = {"rounds": 1, "out": folder / "runs", "device": "cpu", **TINY}
     return fmtlbench.run("fedavg", folder / "duo.yml", **{**arguments, **given})
 
 
@@ -47,7 +47,7 @@ def test_the_package_lists_what_it_offers_without_torch():
 
 def test_a_loaded_run_says_what_it_is(result):
     run = fmtlbench.load(result.folder)
-    assert list(run.clients) == ["pascal-human_parts", "nyud-multi"] and not run.rounded
+    assert list(run.clients) == ["pascal-human_parts", "nyud-multi"]
     client = run.clients["nyud-multi"]
     assert (client.dataset, client.tasks) == ("nyud", ("depth", "edge")) and not client.model.training
     assert run.config.seed == 0 and run.summary == result.summary
@@ -109,13 +109,13 @@ def test_wrong_questions_are_one_line(result, tmp_path):
         fmtlbench.load(result.folder, device="gpu")
 
 
-def test_a_run_with_a_checkpoint_and_one_in_8_bits_load_too(tmp_path, tiny_run):
-    said = {}
-    for keep in ("last", "weights"):  # of a method that fine-tunes its networks before they are scored
-        run = fmtlbench.load(tiny_run("fedbabu", rounds=1, out=tmp_path / keep, keep=keep).folder)
-        assert run.rounded == (keep == "weights")
-        said[keep] = run.predict("nyud-multi", np.full((32, 64, 3), 90, np.uint8))["depth"]
-    assert 0 < np.abs(said["last"] - said["weights"]).max() < 0.1
+@pytest.mark.usefixtures("checkpoints_stay")
+def test_a_run_with_a_checkpoint_alone_loads_too(tiny_run):
+    folder = tiny_run("fedbabu", rounds=1).folder  # fine-tunes its networks before they are scored
+    image = np.full((32, 64, 3), 90, np.uint8)
+    kept = fmtlbench.load(folder).predict("nyud-multi", image)["depth"]
+    shutil.rmtree(folder / "networks")
+    assert np.array_equal(fmtlbench.load(folder).predict("nyud-multi", image)["depth"], kept)
 
 
 # -- export ------------------------------------------------------------------------------------------------------------

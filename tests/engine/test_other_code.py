@@ -92,12 +92,13 @@ def test_any_shows_the_newest_and_says_so(run, package):  # noqa: F811
     ]
 
 
+@pytest.mark.usefixtures("checkpoints_stay")
 def test_an_unfinished_run_by_other_code_is_left_or_continued(run, package):  # noqa: F811
     with pytest.raises(Stopped):
         run("fedper", rounds=3, progress=AfterRound(1))
     package.append("algorithms/fedper.py", EDIT)
     notes = Notes()
-    own = run("fedper", rounds=3, progress=notes, keep="last")
+    own = run("fedper", rounds=3, progress=notes)
     assert "--reuse any continues the old one" in notes.about_code()[0]
     assert len(manifest_of(own)["sessions"]) == 1 and "earlier" not in own.summary["code"]
     package.append("algorithms/fedper.py", "\nAGAIN = 1\n")

@@ -33,7 +33,7 @@ def test_a_run_leaves_what_the_design_says(tiny_run):
     assert result.folder.parts[-3:-1] == ("duo", "fedhca2")
     assert result.folder.name.startswith("nano-synth-s0-")
     names = {path.name for path in result.folder.iterdir()}
-    assert names >= {*DETERMINISTIC, "manifest.json", "timing.jsonl", "cost.json", "weights.safetensors"}
+    assert names >= {*DETERMINISTIC, "manifest.json", "timing.jsonl", "cost.json", "networks"}
     rows = [json.loads(line) for line in (result.folder / "metrics.jsonl").read_text().splitlines()]
     assert [row["round"] for row in rows] == [1, 2, 3]
     assert ["scores" in row for row in rows] == [False, True, True]  # every second round, and the last
@@ -134,7 +134,7 @@ CALLS = {
     "inside a checkpoint": (checkpoint, "save_file", lambda tensors, file: is_second(file, "client-000.safetensors")),
     "checkpoint index": (checkpoint, "write_json", lambda file, index: is_second(file, "index.json")),
     "removing old checkpoints": (checkpoint, "available", lambda folder: (folder / "round-00003").exists()),
-    "summing up": (engine_run, "best_constant", always),
+    "summing up": (engine_run, "add_constants", always),
     "writing the summary": (RunStore, "write_summary", always),
 }
 

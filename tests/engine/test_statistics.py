@@ -204,9 +204,10 @@ def test_stopped_and_resumed_equals_uninterrupted(tiny_run, scenario, tmp_path, 
     assert whole.summary["setting_text"]["statistics"] == "travel"
 
 
+@pytest.mark.usefixtures("checkpoints_stay")
 def test_a_stored_run_answers_with_the_statistics_it_was_scored_with(tiny_run):
     """The running statistics that came from the server are in the checkpoint."""
-    result = tiny_run("fedavg", rounds=1, keep="last", **{**SMALL, **TRAVEL})
+    result = tiny_run("fedavg", rounds=1, **{**SMALL, **TRAVEL})
     run = StoredRun(result.folder)
     run.open(None, torch.device("cpu"), Listener())
     said = {}

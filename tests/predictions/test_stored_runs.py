@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from fake_data import FakeReader
+from interrupt import AfterRound, Stopped
 from tiny import TINY
 
 import fmtlbench
@@ -23,6 +24,7 @@ from fmtlbench.inference.predict import check_comparable, panel_rows, predict_ru
 from fmtlbench.inference.stored_run import StoredRun, sample_at_own_size, stretch
 from fmtlbench.inference.write import ABOUT
 from fmtlbench.listeners import Listener
+from fmtlbench.runs.folder import RunFolder
 
 CPU = torch.device("cpu")
 ALL_TASKS = """\
@@ -49,15 +51,25 @@ def result(tmp_path_factory):
     folder = tmp_path_factory.mktemp("all")
     (folder / "all.yml").write_text(ALL_TASKS)
     settings = {**TINY, "train.lr": 5e-3, "evaluation.batch_size": 3}
-    given = {"rounds": 2, "out": folder / "runs", "device": "cpu", "keep": "last"}
+    given = {"rounds": 2, "out": folder / "runs", "device": "cpu"}
     return fmtlbench.run("fedavg", folder / "all.yml", **given, **settings)
 
 
-def test_a_run_scored_before_the_servers_step_says_that_its_predictions_are_not_those_models(tmp_path, scenario_file):
-    given = {"rounds": 1, "out": tmp_path / "runs", "device": "cpu", **TINY, "evaluation.when": "before_aggregation"}
-    run, notes = fmtlbench.run("fedavg", scenario_file, keep="last", **given), Notes()
-    StoredRun(run.folder).open(None, CPU, notes)
-    assert any("was scored before the server's step" in said for said in notes.said)
+@pytest.fixture
+def stopped(tiny_run, tmp_path) -> Path:
+    """A run that was stopped after the first of two rounds, which is scored before the server's step."""
+    with pytest.raises(Stopped):
+        tiny_run("fedavg", rounds=2, progress=AfterRound(1), **{"evaluation.when": "before_aggregation"})
+    (config,) = (tmp_path / "runs").rglob("config.yaml")
+    return config.parent
+
+
+def test_an_unfinished_run_is_asked_after_its_last_checkpoint_and_says_so(stopped):
+    notes = Notes()
+    run = opened(stopped, notes)
+    assert run.done == 1 and "after round 1 of 2" in notes.said[0]
+    assert "was scored before the server's step" in notes.said[1]
+    assert len(list(run.predictions(run.parties[0], "global", run.parties[0].tasks, [0]))) == 1
 
 
 @pytest.fixture
@@ -109,11 +121,13 @@ def test_evaluate_reads_the_runs_scores_out_of_its_predictions(result, tmp_path,
     assert (about["round"], about["split"], about["complete"]) == (2, split, True)
 
 
-@pytest.mark.parametrize("keep", ["last", "exact"])
+@pytest.mark.usefixtures("checkpoints_stay")
+@pytest.mark.parametrize("source", ["networks", "checkpoint"])
 @pytest.mark.parametrize("algo", ["ditto", "fedbabu", "fedamp"])
-def test_a_second_track_and_fine_tuning_are_respected(tiny_run, algo, keep):
+def test_a_second_track_and_fine_tuning_are_respected(tiny_run, algo, source):
     """The methods whose scored model is not the one that travels."""
-    result = tiny_run(algo, rounds=2, keep=keep)
+    result = tiny_run(algo, rounds=2)
+    shutil.rmtree(result.folder / ("checkpoint" if source == "networks" else "networks"))
     run = opened(result.folder)
     party = run.parties[1]
     assert party.tasks == ("depth", "edge")
@@ -143,27 +157,19 @@ def test_any_choice_of_images_gives_the_same_predictions(result):
 
 def test_files_are_written_once_and_the_run_is_untouched(copy):
     before = contents(copy)
-    folders = predict_run(copy, None, CPU, Listener())
+    config = RunFolder(copy).run_config()
+    folders = predict_run(copy, config, lambda: opened(copy))
     assert [f.name for f in folders] == ["predictions", "predictions-personal"]
     after = contents(copy)
     new = {name: data for name, data in after.items() if not name.startswith("predictions")}
     assert new == before
     stamps = {path: path.stat().st_mtime_ns for path in copy.rglob("*")}
-    predict_run(copy, None, CPU, Listener())  # complete already
+    predict_run(copy, config, lambda: pytest.fail("complete already"))
     assert {path: path.stat().st_mtime_ns for path in copy.rglob("*")} == stamps
     (copy / "predictions" / ABOUT).write_text(json.dumps({"complete": False}))
     (next((copy / "predictions").glob("*/sal")) / "stale.png").write_text("")
-    predict_run(copy, None, CPU, Listener())
+    predict_run(copy, config, lambda: opened(copy))
     assert {n: d for n, d in contents(copy).items()} == after
-
-
-def test_an_unfinished_run_is_asked_after_its_last_checkpoint_and_says_so(copy):
-    (copy / "summary.json").unlink()
-    (copy / "checkpoint" / "round-00002").rename(copy / "checkpoint" / "round-00001")  # as if it were the first round's
-    notes = Notes()
-    run = opened(copy, notes)
-    assert run.done == 1 and any("after round 1 of 2" in said for said in notes.said)
-    assert len(list(run.predictions(run.parties[0], "global", ["sal"], [0]))) == 1
 
 
 def test_weights_that_the_encoder_started_from_are_not_needed_again(copy):
@@ -176,7 +182,7 @@ def test_weights_that_the_encoder_started_from_are_not_needed_again(copy):
     assert len(list(run.predictions(run.parties[0], "global", ["sal"], [0]))) == 1
 
 
-def test_what_cannot_be_asked_says_why(copy, result, tmp_path):
+def test_what_cannot_be_asked_says_why(copy, result, stopped, tmp_path):
     with pytest.raises(UsageError, match=r"no run in it .*runs below it: .*fedavg"):
         StoredRun(result.folder.parents[1])
     with pytest.raises(UsageError, match="uses the embedded data"):
@@ -192,7 +198,7 @@ def test_what_cannot_be_asked_says_why(copy, result, tmp_path):
         with pytest.raises(UsageError, match=said):
             save_predictions(run, tmp_path / "p", **wrong)
     assert not (tmp_path / "p").exists()
-    file = copy / "checkpoint" / "round-00002" / "client-000.safetensors"
+    file = copy / "networks" / "nyud-multi.safetensors"
     file.write_bytes(file.read_bytes()[:-4] + b"oops")
     with pytest.raises(FmtlbenchError, match="checksum differs"):
         save_predictions(run, tmp_path / "p")
@@ -202,12 +208,9 @@ def test_what_cannot_be_asked_says_why(copy, result, tmp_path):
     (copy / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(FmtlbenchError, match="nyud/test has changed"):
         opened(copy)
-    (copy / "checkpoint" / "round-00002").rename(copy / "checkpoint" / "round-00001")
+    shutil.copy(copy / "summary.json", stopped)
     with pytest.raises(FmtlbenchError, match="the last round, 2, is not there"):
-        StoredRun(copy)
-    shutil.rmtree(copy / "checkpoint")
-    with pytest.raises(FmtlbenchError, match="no checkpoint"):
-        StoredRun(copy)
+        StoredRun(stopped)
 
 
 def test_a_method_that_has_changed_is_refused(tiny_run, tmp_path):

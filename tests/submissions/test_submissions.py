@@ -98,7 +98,7 @@ def test_what_is_packed_comes_out_and_goes_into_tables(runs, tmp_path, capsys):
         tables.append(capsys.readouterr().out)
     assert tables[0] == tables[1] and "FedAvg" in tables[0]
     names = {path.name for path in out.rglob("*") if path.is_file()}
-    assert names >= {"config.yaml", "sums.npz", "summary.json"} and not names & {".lock", "weights.safetensors"}
+    assert names >= {"config.yaml", "sums.npz", "summary.json"} and not names & {".lock", "index.json"}
     again = tmp_path / "again.zip"
     assert main(["submit", str(out), "-o", str(again), "--by", "Our group"]) == 0
     assert again.read_bytes() == file.read_bytes()  # whatever came out of one makes the same one

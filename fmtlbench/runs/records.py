@@ -287,10 +287,14 @@ class NetworkRecord(TypedDict):
     shared: dict[str, str]
 
 
-class NetworksRecord(TypedDict):
+class _NetworksKeys(TypedDict):
+    clients: dict[str, NetworkRecord]
+
+
+class NetworksRecord(_NetworksKeys, total=False):
     """Whose networks a run keeps."""
 
-    clients: dict[str, NetworkRecord]
+    format: int
 
 
 class _TuningKeys(TypedDict):

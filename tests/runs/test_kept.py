@@ -230,7 +230,7 @@ MOMENTS = {
     "before the sums": (engine_run, "write_sums", always, False),
     "before the last row": (RunStore, "append", is_second, False),
     "before the last checkpoint": (engine_run, "save_checkpoint", lambda folder, done, write: done == 2, False),
-    "before the predictions": (engine_run, "predict_run", always, False),
+    "before the predictions": (predict, "predict_run", always, False),
     "between two splits": (predict, "save_predictions", lambda run, folder, split: split == "personal", False),
     "after the predictions": (engine_run, "add_constants", always, False),
     "before the bill": (RunStore, "write_summary", always, False),

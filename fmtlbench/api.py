@@ -100,7 +100,7 @@ def launch(request: RunRequest, progress: Listener | None = None, executor: Exec
         check_folder(request.out, "--out")
         energy = choose_energy(request.energy, request.country, request.region)
         keep = choose_keep(request.keep)
-        asked = find_listeners(request.log)  # before the method: the registry knows the helpers of the last file only
+        asked = find_listeners(request.log)
         config = request.config()
         kind, device = pick_devices(request)
 

@@ -6,17 +6,14 @@ import importlib
 import importlib.util
 import pkgutil
 import sys
-import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from .errors import FmtlbenchError, UsageError, unknown
+from .errors import UsageError, unknown
 from .names import check_name
-
-USER_MODULE = "fmtlbench_user_"  # begins the name of the module that a user's file becomes
-
+from .user_files import USER_MODULE, execute, name_module
 
 T = TypeVar("T")
 Registered = TypeVar("Registered", bound=type)
@@ -107,17 +104,13 @@ class Registry(Mapping[str, T]):
         if not path.is_file():
             raise UsageError(f"{where + ': ' if where else ''}no such file: {path}")
         self.load()
-        spec = importlib.util.spec_from_file_location(USER_MODULE + path.stem, path)
-        assert spec is not None, path
-        module = importlib.util.module_from_spec(spec)
+        home = name_module(path)
         before = dict(self._items), dict(self._origins)
-        for name in [name for name, (home, _) in self._origins.items() if home == spec.name]:
+        for name in [name for name, (module, _) in self._origins.items() if module == home]:
             del self._items[name], self._origins[name]  # of an earlier reading
-        sys.modules[spec.name] = module
         try:
-            _HELPERS.look_beside(path)
-            _execute(module, path)
-            new = [(n, self._items[n], origin) for n, origin in self._origins.items() if origin[0] == spec.name]
+            execute(path)
+            new = [(n, self._items[n], origin) for n, origin in self._origins.items() if origin[0] == home]
         finally:
             self._items, self._origins = before
         if len(new) != 1:
@@ -131,10 +124,6 @@ class Registry(Mapping[str, T]):
         """Return the module that registered `name`."""
         self.resolve(name)
         return self._origins[name][0]
-
-    def helper_files(self) -> list[Path]:
-        """Return the files of the modules that the last resolved file imported from its own folder."""
-        return _HELPERS.files()
 
     # Mapping's own versions of these expect a KeyError; an unknown name here is a LookupError with advice.
     def __contains__(self, name: object) -> bool:
@@ -157,61 +146,3 @@ class Registry(Mapping[str, T]):
     def __len__(self) -> int:
         self.load()
         return len(self._items)
-
-
-class _Helpers:
-    """The modules in the folder of a user's file. Those of one file are forgotten when the next is executed.
-
-    Without that, two methods with a `helper.py` each would share the first one, and an edited one would stay as it was.
-    """
-
-    def __init__(self) -> None:
-        self._folder: str | None = None
-        self._before: set[str] = set()  # names of the modules that were there before the file was executed
-
-    def look_beside(self, path: Path) -> None:
-        """Let the file at `path` import modules of its folder, now or later in a hook; installed ones come first."""
-        if self._folder in sys.path:
-            sys.path.remove(self._folder)
-        for name in self._find_modules():
-            del sys.modules[name]
-        self._folder, self._before = str(path.resolve().parent), set(sys.modules)
-        sys.path.append(self._folder)
-        importlib.invalidate_caches()
-
-    def files(self) -> list[Path]:
-        """Return the files of the modules that were imported."""
-        files = (getattr(module, "__file__", None) for _, module in sorted(self._find_modules().items()))
-        return [Path(file).resolve() for file in files if file]
-
-    def _find_modules(self) -> dict[str, Any]:
-        new = {name: module for name, module in sys.modules.items() if name not in self._before}
-        tops = {name for name, module in new.items() if "." not in name and self._is_beside(module)}
-        return {name: module for name, module in new.items() if name.partition(".")[0] in tops}
-
-    def _is_beside(self, module: Any) -> bool:
-        file = getattr(module, "__file__", None)
-        if file is None or module.__name__.startswith(USER_MODULE):
-            return False
-        place = Path(file).resolve().parent
-        return str(place.parent if hasattr(module, "__path__") else place) == self._folder
-
-
-_HELPERS = _Helpers()
-
-
-def _execute(module: Any, path: Path) -> None:
-    """Run a user's file; raise its errors as one line that names the file's line."""
-    try:
-        module.__spec__.loader.exec_module(module)
-    except FmtlbenchError:
-        raise
-    except SyntaxError as error:
-        file = path if error.filename in (module.__file__, None) else error.filename
-        raise UsageError(f"{file}:{error.lineno}: {error.msg}") from None
-    except (Exception, SystemExit) as error:
-        frames = traceback.extract_tb(error.__traceback__)
-        lines = [frame.lineno for frame in frames if frame.filename == module.__file__]
-        where = f"{path}:{lines[-1]}" if lines else str(path)
-        reason = " ".join(str(error).split()) or "no reason given"
-        raise UsageError(f"{where}: {type(error).__name__}: {reason}") from error

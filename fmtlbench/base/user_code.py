@@ -13,7 +13,7 @@ from typing import Any
 from .errors import UsageError
 from .files import sha256_file
 from .names import check_name
-from .registry import Registry
+from .user_files import helper_files
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,12 @@ class UserCode:
         return all(file.is_file() and sha256_file(file) == sha256 for file, sha256 in expected.items())
 
 
-def read_user_code(registry: Registry, name: str) -> UserCode:
-    """Identify what `registry` has just resolved `name` to."""
+def read_user_code(name: str) -> UserCode:
+    """Identify what a registry has resolved `name` to."""
     if not name.endswith(".py"):
         return UserCode()
     folder = Path(name).resolve().parent
-    helpers = {file.relative_to(folder).as_posix(): sha256_file(file) for file in registry.helper_files()}
+    helpers = {file.relative_to(folder).as_posix(): sha256_file(file) for file in helper_files(Path(name))}
     return UserCode(sha256_file(Path(name)), helpers, name)
 
 

@@ -100,7 +100,7 @@ def resolve(
     _check_seed(seed)
     check_scenario_name(scenario, "--scenario")
     find_preset(preset, "--preset")
-    usual = _usual_setting(scenario, preset, device, overrides or {})  # first: a method's file must be read last
+    usual = _usual_setting(scenario, preset, device, overrides or {})
     tree, origins, method = _combine(scenario, preset, overrides, algo)
     assert method is not None, algo
     config = _with_method(tree, origins, method, seed, device)
@@ -238,7 +238,7 @@ def resolve_stored(
     if not overrides:
         again = dataclasses.replace(again, departures=stored.departures)
         return dataclasses.replace(again, seed=_check_seed(seed), device=device)
-    usual = _usual_setting_again(stored)  # before the method's file is read, as in `resolve`
+    usual = _usual_setting_again(stored)
     changed = _resolve_again(stored, origins, overrides, seed, device)
     if stored.departures is None:  # what the run's own were is not known
         return changed
@@ -327,7 +327,6 @@ def _start_from_preset(
     tree.pop("description", None)
     tree["preset"] = name_preset(preset)
     network = _find_network(tree, origins, overrides)
-    # After the network: only the file that was executed last may import modules of its folder in a hook.
     method, code = _find_method(algo) if algo is not None else (None, UserCode())
     tree["algorithm"] = {"name": method.name if method else "", "options": {}, **plain(code)}
     tree["algo"] = _preset_options(tree, "algorithms", method.name if method else None, "algo", origins)
@@ -401,7 +400,7 @@ def _with_method(
 def _find_method(algo: str) -> tuple[type[Algorithm], UserCode]:
     """Return the class that --algo means, checked, and what identifies it."""
     method = check_class(ALGORITHMS.resolve(algo, "--algo"), Algorithm, "method", ("title", "paper"), "--algo")
-    return method, read_user_code(ALGORITHMS, algo)
+    return method, read_user_code(algo)
 
 
 def _find_network(

@@ -72,7 +72,7 @@ def take_file(kind: str, path: str, where: str, tree: dict[str, Any]) -> str:
     """Register what a file brings, note the file in a config's tree, and return the registered name."""
     file = Path(path).absolute()
     name = OPEN[kind].keep(str(file), where, PROBLEMS[kind])
-    entry, code = f"{kind} {name}", read_user_code(OPEN[kind], str(file))
+    entry, code = f"{kind} {name}", read_user_code(str(file))
     _loaded[entry] = code
     tree.setdefault("plugins", {})[entry] = code.content
     tree.setdefault("plugin_files", {})[entry] = str(file)
@@ -103,6 +103,6 @@ def load_plugins(config: RunConfig) -> None:
         if known is None or known.content != config.plugins.get(entry) or not known.is_unchanged():
             registry = OPEN[entry.partition(" ")[0]]  # not read yet, or another config's file has the same name
             registry.keep(path)
-            _loaded[entry] = read_user_code(registry, path)
+            _loaded[entry] = read_user_code(path)
         if _loaded[entry].content != config.plugins.get(entry):
             raise FmtlbenchError(f"{path}: the file that brought {entry!r} has changed since, or a module beside it")

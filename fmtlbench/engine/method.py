@@ -15,7 +15,6 @@ from ..algorithms import ALGORITHMS, Algorithm, Evaluation
 from ..base.errors import FmtlbenchError, describe_error, one_line, short_repr
 from ..exchange import PART_KINDS, TRAVELLING_KINDS, Party, Round, TensorSlice
 from ..exchange.hooks import MethodError, ScheduleRefused, kind_of
-from ..networks.network import network_of
 
 if TYPE_CHECKING:
     import torch
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
 
 def method_of(config: RunConfig) -> type[Algorithm]:
     """Return the class of a config's method."""
-    # First the network: only the file that was executed last may import in a hook what lies beside it.
-    network_of(config.model)
     return ALGORITHMS.resolve(config.algorithm.file or config.algorithm.name)
 
 

@@ -41,7 +41,7 @@ def find_architecture(name: str, where: str) -> tuple[type[Architecture], UserCo
     if found.maps not in STRIDES:
         choice = nearest(str(found.maps), STRIDES)
         raise UsageError(f"{where}: {found.__qualname__}.maps: no maps {short_repr(found.maps)}; {choice}")
-    code = read_user_code(ARCHITECTURES, name)
+    code = read_user_code(name)
     if code.file is not None:
         _classes[_key(found.name, code)] = found
     return found, code

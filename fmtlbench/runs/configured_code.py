@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..algorithms import ALGORITHMS
-from ..base.registry import USER_MODULE, Registry
+from ..base.registry import Registry
 from ..base.user_code import UserCode
+from ..base.user_files import USER_MODULE
 from ..data.configured_tasks import task_specs
 from ..data.datasets import DATASETS
 from ..data.partitions import PARTITIONS

@@ -290,7 +290,7 @@ def test_a_file_imports_what_lies_beside_it(tmp_path):
     alone = METHOD.replace("import helper", "").replace("from parts.inner import TITLE", "")
     ALGORITHMS.resolve(write(tmp_path / "c" / "mine.py", alone.replace("helper.WHO + TITLE", "'alone'")))
     left = [name for name in set(sys.modules) - modules if name.partition(".")[0] in ("helper", "parts", "late")]
-    assert left == [] and [place for place in sys.path if str(tmp_path) in place] == [str(tmp_path / "c")]
+    assert left == [] and not [place for place in sys.path if str(tmp_path) in place]
 
 
 def test_an_edited_helper_makes_another_run(tmp_path):

@@ -133,7 +133,7 @@ def describe_folder(file: Path) -> tuple[DatasetInfo, UserCode]:
         if entry.file is not None:
             path = str(file.parent / entry.file)
             TASKS.keep(path, str(file))
-            brought |= {entry.file: sha256_file(Path(path)), **read_user_code(TASKS, path).helpers}
+            brought |= {entry.file: sha256_file(Path(path)), **read_user_code(path).helpers}
         if task not in TASKS:
             raise unknown("task", task, TASKS, f"{origins.get(f'tasks.{task}', file)}: tasks")
     reader = type(

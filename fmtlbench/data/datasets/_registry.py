@@ -118,7 +118,7 @@ def _read(path: str) -> tuple[DatasetInfo, UserCode]:
 def _read_file(path: str) -> tuple[DatasetInfo, UserCode]:
     if path.endswith(".py"):
         info = DATASETS.resolve(path)
-        return info, read_user_code(DATASETS, path)
+        return info, read_user_code(path)
     if path.endswith((".yml", ".yaml")):
         from ._folder import describe_folder
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..base.errors import UsageError, unknown
-from ..base.names import check_name
+from ..base.names import check_name, name_files
 from ..base.schema import build
 from ..base.yamlfile import load_yaml
 from ..data.plugins import take_file
@@ -42,15 +42,12 @@ def scenario_files() -> dict[str, Path]:
     """
     found: dict[str, Path] = {}
     for folder in [Path(__file__).parent, *_plugin_folders()]:
-        for file in sorted(folder.glob("[!.]*.yml")):
-            try:
-                check_name(file.stem, "scenario", str(folder))
-            except UsageError as error:  # the other files are still usable
-                warnings.warn(f"a scenario is left out: {error}", stacklevel=2)
-                continue
-            if file.stem in found:
-                raise UsageError(f"scenario {file.stem!r} is defined twice: {found[file.stem]} and {file}")
-            found[file.stem] = file
+        files, problems = name_files(folder, "scenario")
+        for problem in problems:  # the other files are still usable
+            warnings.warn(f"a scenario is left out: {problem}", stacklevel=2)
+        for name in files.keys() & found.keys():
+            raise UsageError(f"scenario {name!r} is defined twice: {found[name]} and {files[name]}")
+        found |= files
     return found
 
 

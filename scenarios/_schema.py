@@ -247,8 +247,9 @@ def check_scenario(scenario: Scenario, origins: Mapping[str, str], path: str = "
             )
         if not group.tasks:
             raise complain(f"clients.{i}.tasks", "a client needs at least one task")
+        offered = known[group.dataset].all_tasks()
         for j, task in enumerate(group.tasks):
-            if task not in (offered := known[group.dataset].all_tasks()):
+            if task not in offered:
                 raise complain(
                     f"clients.{i}.tasks.{j}", f"{group.dataset} has no task {task!r}; {nearest(task, offered)}"
                 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from .errors import UsageError, short_repr
@@ -23,6 +24,18 @@ def check_name(name: Any, kind: str, where: str = "") -> str:
             "expected letters, digits and the like, as in my-name_2"
         )
     return name
+
+
+def name_files(folder: Path, kind: str) -> tuple[dict[str, Path], list[UsageError]]:
+    """Return the YAML files of a folder by their names, and why others are left out; hidden ones are not looked at."""
+    found: dict[str, Path] = {}
+    problems = []
+    for file in sorted(folder.glob("[!.]*.yml")):
+        try:
+            found[check_name(file.stem, kind, str(folder))] = file
+        except UsageError as error:
+            problems.append(error)
+    return found, problems
 
 
 def _find_problem(name: Any) -> str | None:

@@ -7,7 +7,7 @@ import importlib.util
 import pkgutil
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, ItemsView, Iterator, Mapping, ValuesView
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -142,6 +142,12 @@ class Registry(Mapping[str, T]):
     def __iter__(self) -> Iterator[str]:
         self.load()
         return iter(sorted(self._items))
+
+    def items(self) -> ItemsView[str, T]:
+        return dict(zip(self, map(self._items.__getitem__, self))).items()
+
+    def values(self) -> ValuesView[T]:
+        return dict(self.items()).values()
 
     def __len__(self) -> int:
         self.load()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...base.errors import UsageError, short_repr, unknown
-from ...base.names import check_name
+from ...base.names import check_name, name_files
 from ...base.schema import locate, plain
 from ...base.yamlfile import load_yaml
 from ..named_files import rewrite_files
@@ -25,8 +25,7 @@ KEYS = ("description", EXTENDS, "checkpoint_every", *MAPPINGS)
 
 def preset_files() -> dict[str, Path]:
     """Return the files of the presets that come with the package, by name."""
-    files = sorted(Path(__file__).parent.glob("[!.]*.yml"))
-    return {check_name(file.stem, "preset", str(file)): file for file in files}
+    return name_files(Path(__file__).parent, "preset")[0]
 
 
 def find_preset(given: str, where: str = "") -> Path:

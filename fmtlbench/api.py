@@ -1,4 +1,4 @@
-"""`fmtlbench.run` and `fmtlbench.load`: what the command line does, from Python."""
+"""`fmtlbench.run`, `fmtlbench.bench` and `fmtlbench.load`: what the command line does, from Python."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .base.errors import UsageError
 from .base.files import check_folder
+from .bench.request import bench
+from .config.ray_options import check_ray_device
 from .config.request import RunRequest, split_keywords
 from .config.run_file import ask_for_run
 from .cost.energy import EnergyChoice, choose_energy
@@ -18,6 +19,8 @@ from .runs.find import find_run
 from .runs.folder import RunFolder
 from .runs.kept import choose_keep, is_being_changed
 from .runs.result import RunResult
+
+__all__ = ["bench", "launch", "load", "run"]
 
 if TYPE_CHECKING:
     import torch
@@ -157,9 +160,3 @@ def pick_devices(request: RunRequest) -> tuple[str, torch.device]:
     import torch
 
     return "cuda" if request.device == "cuda" else pick_device(request.device).type, torch.device("cpu")
-
-
-def check_ray_device(name: str) -> None:
-    """Refuse the number of a card where a cluster chooses the card."""
-    if name.startswith("cuda:"):
-        raise UsageError(f"--device {name}: with --executor ray the cluster chooses the card; --device cuda")

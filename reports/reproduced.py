@@ -23,14 +23,14 @@ from .paper_cells import (
     score_column,
 )
 from .published import Published, paper_setting
-from .recipes import COST, DELTAS, NETWORKS, SCORES, Asked, Recipe
+from .recipes import COST, DELTAS, NETWORKS, SCORES, Recipe, Wanted
 from .settings import describe, merge_settings, say_departures
 from .table import Cell, Column, Row, Table
 
 
 @dataclass(frozen=True)
 class Made:
-    """What became of the runs of one `Asked`: finished ones by seed; `word` and `why` say it where there are none."""
+    """What became of the runs of one `Wanted`: finished ones by seed; `word` and `why` say it where there are none."""
 
     runs: Mapping[int, RunRecord]
     word: str = ""  # NULL, failed; empty: not run
@@ -38,7 +38,7 @@ class Made:
     overrides: Mapping[str, Any] = field(default_factory=dict)  # what the recipe itself sets
 
 
-MadeRuns = Mapping[Asked, Made]
+MadeRuns = Mapping[Wanted, Made]
 ByRow = dict[tuple[int, str], dict[int, float]]  # (row, column) → value of each seed
 
 
@@ -293,7 +293,7 @@ def _find_cell(table: Table, labels: tuple[str, ...], key: str) -> Cell:
 # -- cells and words ---------------------------------------------------------------------------------------------------
 
 
-def _gain(recipe: Recipe, made: MadeRuns, asked: Asked, base: Asked | None, split: str) -> Gain:
+def _gain(recipe: Recipe, made: MadeRuns, asked: Wanted, base: Wanted | None, split: str) -> Gain:
     """Return Δ of runs over the paper's columns, or over all primary scores where it prints none."""
     ours = made[asked].runs
     if base is None or not made[base].runs:
@@ -321,7 +321,7 @@ def _same(one: Made, other: Made) -> bool:
     return {run.folder for run in one.runs.values()} == {run.folder for run in other.runs.values()}
 
 
-def _name(base: Asked | None) -> str:
+def _name(base: Wanted | None) -> str:
     if base is None:
         return "the reference"
     told = [str(value).upper() if key == "model.architecture" else str(value) for key, value in base.overrides.items()]

@@ -25,8 +25,8 @@ ORDER = (
     ("runs",),
     ("cost", "listeners"),
     ("engine",),
-    ("inference", "bench"),
-    ("submissions", "reports", FRONT),
+    ("inference", "reports", "bench"),
+    ("submissions", FRONT),
     ("cli",),
 )
 # Beside that: reports read what runs stored. They never load torch, the engine or the zoo.

@@ -6,10 +6,10 @@ import argparse
 import dataclasses
 from typing import Any
 
-from ..config.request import KEEP, LAST, REUSES, SAME_CODE, RunRequest
+from ..config.request import EXECUTORS, KEEP, LAST, REUSES, SAME_CODE, RunRequest
 from ..runs.kept import choose_keep
 
-CIRCUMSTANCES = ("device", "data_root", "out", "reuse", "keep", "energy", "country", "region", "log")
+CIRCUMSTANCES = ("device", "data_root", "out", "reuse", "keep", "energy", "country", "region", "log", "executor")
 
 
 def add_circumstances(parser: argparse.ArgumentParser, out: str = "runs") -> None:
@@ -46,6 +46,16 @@ def add_circumstances(parser: argparse.ArgumentParser, out: str = "runs") -> Non
         default="",
         metavar="NAME[,NAME…]",
         help="tell others too: tensorboard, wandb, … (fmtlbench list listeners) or a .py file",
+    )
+
+
+def add_executor(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+    """Add the flag that says where clients live; `default` where none is given."""
+    parser.add_argument(
+        "--executor",
+        choices=EXECUTORS,
+        default=default,
+        help="where the clients of a run live: all in its process, or in those of a Ray cluster; default: serial",
     )
 
 

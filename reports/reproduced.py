@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from .code_notes import code_notes
 from .collect import Collection, RunRecord
@@ -35,7 +34,7 @@ class Made:
     runs: Mapping[int, RunRecord]
     word: str = ""  # NULL, failed; empty: not run
     why: str = ""
-    overrides: Mapping[str, Any] = field(default_factory=dict)  # what the recipe itself sets
+    own: Sequence[str] = ()  # config values that the recipe itself sets
 
 
 MadeRuns = Mapping[Wanted, Made]
@@ -143,13 +142,13 @@ def find_unlike(recipe: Recipe, made: Iterable[Made]) -> list[str]:
     for one in made:
         for run in one.runs.values():
             for key in ("preset", "data", "rounds"):
-                if run.summary[key] != theirs[key] and not (key == "rounds" and "federation.rounds" in one.overrides):
+                if run.summary[key] != theirs[key] and not (key == "rounds" and "federation.rounds" in one.own):
                     found.append(f"{key} {run.summary[key]} (paper: {theirs[key]})")
             departures = run.summary.get("departures")
             if departures is None:
                 found.append("departures from the preset were not recorded")
                 continue
-            own = {p: v for p, v in departures.items() if p not in one.overrides and p != "federation.rounds"}
+            own = {p: v for p, v in departures.items() if p not in one.own and p != "federation.rounds"}
             found += [words] if (words := say_departures(own)) else []
     return list(dict.fromkeys(found))
 

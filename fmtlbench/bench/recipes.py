@@ -39,12 +39,11 @@ SINGLE = ("rounds", "hyperweights", "grouping", "updates")  # figures in which a
 
 @dataclass(frozen=True)
 class Planned:
-    """A recipe with its runs. What the preset has no form of is `lacking`, with the reason."""
+    """A recipe with its runs."""
 
     recipe: Recipe
     preset: str
-    asked: Mapping[Wanted, Asked]  # what the recipe itself sets
-    lacking: Mapping[Wanted, str]
+    asked: Mapping[Wanted, Asked | str]  # a text says why the preset has no form of it
     overrides: Mapping[str, Any]  # of all runs, above the recipe's own
     plan: Plan  # of all recipes that are planned together
     public_code: bool = False  # methods are run as the public code does
@@ -54,23 +53,26 @@ class Planned:
         """Return what its files are called: those of methods as public code runs them are others."""
         return self.recipe.name + ("-public-code" if self.public_code else "")
 
+    @property
+    def lacking(self) -> dict[Wanted, str]:
+        """Return what the preset has no form of, with the reason."""
+        return {wanted: why for wanted, why in self.asked.items() if isinstance(why, str)}
+
     def runs(self, wanted: Wanted) -> Mapping[int, PlannedRun]:
         """Return the runs of every seed; none where there can be none."""
-        if wanted not in self.asked:
-            return {}
-        return {run.config.seed: run for run in self.plan.runs_of(_lay_on(self.asked[wanted], self.overrides))}
+        asked = self.asked[wanted]
+        return {} if isinstance(asked, str) else {run.config.seed: run for run in self.plan.runs_of(asked)}
 
     def refusal(self, wanted: Wanted) -> Refusal | None:
         """Return why the method refuses, if it does."""
-        if wanted not in self.asked:
-            return None
-        return self.plan.refusal_of(_lay_on(self.asked[wanted], self.overrides))
+        asked = self.asked[wanted]
+        return None if isinstance(asked, str) else self.plan.refusal_of(asked)
 
     def states(self) -> list[str]:
         """Return the state of every run: those of a plan, `unusable` and, for every seed of a method, `refused`."""
         runs = {id(run): run for wanted in self.asked for run in self.runs(wanted).values()}
-        refused = [len(asked.seeds) for wanted, asked in self.asked.items() if self.refusal(wanted) is not None]
-        return [*map(self._state, runs.values()), *["refused"] * sum(refused)]
+        refused = sum(len(refusal.asked.seeds) for refusal in map(self.refusal, self.asked) if refusal is not None)
+        return [*map(self._state, runs.values()), *["refused"] * refused]
 
     def _state(self, run: PlannedRun) -> str:
         lacks = run.state == "done" and not _has_files(self.recipe, run.store.folder)
@@ -79,12 +81,9 @@ class Planned:
     def remarks(self) -> list[str]:
         """Say what else is not as a reader of the table would think."""
         told = self.recipe.say_public_code() if self.public_code else ""
-        backbones = {w.overrides.get("model.backbone"): one for w, one in self.asked.items()}
-        small = [
-            f"{one.overrides['model.backbone']} stands for {name}"
-            for name, one in backbones.items()
-            if name in stand_ins() and one.overrides["model.backbone"] != name
-        ]
+        ran = {w.overrides.get("model.backbone"): one for w, one in self.asked.items() if isinstance(one, Asked)}
+        backbones = {name: one.overrides["model.backbone"] for name, one in ran.items() if name in stand_ins()}
+        small = [f"{used} stands for {name}" for name, used in backbones.items() if used != name]
         return [note for note in (told, "; ".join(small)) if note]
 
 
@@ -124,21 +123,18 @@ def plan_recipes(
         public_code: Run methods as the public code does that made the paper's numbers.
     """
     above = dict(overrides or {})
-    made: list[tuple[Recipe, dict[Wanted, Asked], dict[Wanted, str]]] = []
+    found = []
     for recipe in recipes:
-        found = {wanted: _ask(recipe, wanted, preset or recipe.preset, seeds, public_code) for wanted in recipe.wanted}
-        asked = {wanted: one for wanted, one in found.items() if isinstance(one, Asked)}
-        made.append((recipe, asked, {wanted: why for wanted, why in found.items() if isinstance(why, str)}))
-    everything = (_lay_on(one, above) for _, asked, _ in made for one in asked.values())
+        size = preset or recipe.preset
+        found.append((recipe, size, {one: _ask(recipe, one, size, seeds, above, public_code) for one in recipe.wanted}))
+    everything = [one for _, _, asked in found for one in asked.values() if isinstance(one, Asked)]
     plan = make_plan(everything, template, device, with_local=False)
-    return [Planned(recipe, preset or recipe.preset, *rest, above, plan, public_code) for recipe, *rest in made]
+    return [Planned(recipe, size, asked, above, plan, public_code) for recipe, size, asked in found]
 
 
-def _lay_on(asked: Asked, overrides: Mapping[str, Any]) -> Asked:
-    return replace(asked, overrides={**asked.overrides, **overrides})
-
-
-def _ask(recipe: Recipe, wanted: Wanted, preset: str, seeds: tuple[int, ...], public_code: bool) -> Asked | str:
+def _ask(
+    recipe: Recipe, wanted: Wanted, preset: str, seeds: tuple[int, ...], above: Mapping[str, Any], public_code: bool
+) -> Asked | str:
     """Return what is run for what a recipe wants; a text says why the preset has no form of it."""
     shown = recipe.as_public_code(wanted) if public_code else wanted
     values = {**{f"algo.{key}": value for key, value in shown.options.items()}, **shown.overrides}
@@ -147,7 +143,8 @@ def _ask(recipe: Recipe, wanted: Wanted, preset: str, seeds: tuple[int, ...], pu
     if isinstance(one, str):
         return one
     told = {key: one.overrides[key] for key in shown.overrides if key in one.overrides}
-    return replace(one, label=extend_label(shown.label, told))
+    own = tuple(one.overrides)  # tables need not say of these that they are not the preset's
+    return replace(one, label=extend_label(shown.label, told), overrides={**one.overrides, **above}, own=own)
 
 
 def carry_over(asked: Asked, preset: str) -> Asked | str:
@@ -204,7 +201,8 @@ def gather(planned: Planned, tell: Callable[[str], None] = tell_on_stderr) -> tu
     for wanted, folders in found.items():
         runs = {seed: records[folder] for seed, folder in folders.items() if folder in records}
         word, why = ("", "") if runs else ("", "its files are damaged") if folders else _say_absence(planned, wanted)
-        made[wanted] = Made(runs, word, why, planned.asked[wanted].overrides if wanted in planned.asked else {})
+        asked = planned.asked[wanted]
+        made[wanted] = Made(runs, word, why, () if isinstance(asked, str) else asked.own)
     return made, collection
 
 

@@ -13,7 +13,7 @@ from ..data.datasets import find_archive
 from . import child
 from .device import Device, find_device
 from .display import Display
-from .estimate import Estimate, learn_pace
+from .estimate import Pace, learn_pace
 from .here import Here
 from .outcomes import note_plan
 from .plan import Plan
@@ -99,7 +99,7 @@ def carry_out(plan: Plan, effort: Effort, device: Device, display: Display) -> O
     """Do the runs of the plan that are missing, on the device that was found; tell what happens."""
     pace = learn_pace(plan)
     with effort._find_hosts(plan, device) as hosts:
-        display.planned(plan, describe_plan(plan, pace.total(plan.missing(), effort.jobs)))
+        display.planned(plan, describe_plan(plan, effort.jobs, pace))
         for line in plan.notes():
             display.note(line)
         note_plan(plan)
@@ -124,7 +124,8 @@ def check_archives(plan: Plan, root: str | None, hosts: str) -> None:
                 find_archive(run.config.data.dataset(domain), root)
 
 
-def describe_plan(plan: Plan, estimate: Estimate) -> str:
-    """Say in one line how many runs there are, in which state, and how long the rest takes."""
+def describe_plan(plan: Plan, jobs: int, pace: Pace | None = None) -> str:
+    """Say in one line how many runs there are, in which state, and how long the rest takes, at a pace that is known."""
+    estimate = (pace or learn_pace(plan)).total(plan.missing(), jobs)
     counts = ", ".join(f"{count} {state}" for state, count in plan.counts().items() if count)
     return f"{len(plan.runs)} runs in {plan.out}: {counts} · training time: {estimate.text()}"

@@ -7,13 +7,15 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
-from ._request import add_executor, add_ray_address
+from ._request import add_executor, add_ray_address, request_template
 
 if TYPE_CHECKING:
+    from ..bench.device import Device
     from ..bench.display import Display
     from ..bench.plan import Plan
     from ..bench.work import Effort
     from ..bench.workers import Outcome
+    from ..config.request import RunRequest
 
 
 def add_effort(parser: argparse.ArgumentParser) -> None:
@@ -46,6 +48,13 @@ def read_effort(args: argparse.Namespace) -> Effort:
     return Effort(args.jobs, budget, args.retries, *where)
 
 
+def prepare(args: argparse.Namespace, is_listed: bool = False) -> tuple[Effort, RunRequest, Device]:
+    """Return what the flags ask for, checked: how much, how every run is asked for, and the device that was found."""
+    effort = read_effort(args)
+    template = effort.place(request_template(args))
+    return effort, template, effort.find_device(template, is_listed)
+
+
 def make_display() -> Display:
     """Return what shows runs at work: a live table on a terminal, JSON lines elsewhere."""
     from ..bench.display import Lines, Live
@@ -55,7 +64,6 @@ def make_display() -> Display:
 
 def print_plan(plan: Plan, jobs: int, style: str) -> None:
     """Print the plan and the estimate, as a table or as JSON; or the missing runs, as commands."""
-    from ..bench.estimate import learn_pace
     from ..bench.told import plan_record, shell_list
     from ..bench.work import describe_plan
 
@@ -70,7 +78,7 @@ def print_plan(plan: Plan, jobs: int, style: str) -> None:
     print_records(plan.table(lambda run: run.state))
     for line in plan.notes():
         print(line)
-    print(describe_plan(plan, learn_pace(plan).total(plan.missing(), jobs)))
+    print(describe_plan(plan, jobs))
 
 
 def print_json(record: Any) -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from ..base.errors import UsageError
 from ._report import add_format, check_style, emit, write
-from ._request import add_circumstances, add_overrides, overrides_of, request_template
-from ._working import add_effort, make_display, print_failures, print_plan, read_effort
+from ._request import add_circumstances, add_overrides, overrides_of
+from ._working import add_effort, make_display, prepare, print_failures, print_plan
 
 if TYPE_CHECKING:
     from ..bench.plan import Plan
@@ -73,9 +73,7 @@ def main(args: argparse.Namespace) -> int:
     if args.output is not None:
         check_output(args.output)  # hours before it is written
     choose_energy(args.energy, args.country, args.region)  # a wrong country is told before anything runs
-    effort = read_effort(args)
-    template = effort.place(request_template(args))
-    device = effort.find_device(template)
+    effort, template, device = prepare(args)
     probes = choose_probes(args.probes)
     how = (args.seeds, args.preset, overrides_of(args), template, device.kind)
     asked, parts, plan = plan_probes(args.algos, probes, *how)

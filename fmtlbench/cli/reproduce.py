@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ._request import add_circumstances, add_overrides, overrides_of, request_template
-from ._working import add_effort, make_display, print_failures, print_plan, read_effort
+from ._request import add_circumstances, add_overrides, overrides_of
+from ._working import add_effort, make_display, prepare, print_failures, print_plan
 
 if TYPE_CHECKING:
     from ..bench.plan import Plan
@@ -95,9 +95,7 @@ def main(args: argparse.Namespace) -> int:
         return _list(args)
     check_folder(args.out, "--out" if args.status is None else "--status")
     recipes = choose_recipes(args.names or ["all"])
-    effort = read_effort(args)
-    template = effort.place(request_template(args))
-    device = effort.find_device(template, args.dry_run and args.format == "sh")
+    effort, template, device = prepare(args, args.dry_run and args.format == "sh")
     if args.preset is not None:
         find_preset(args.preset, "--preset")
     how = {"preset": args.preset, "seeds": parse_seeds(args.seeds, "--seeds"), "overrides": overrides_of(args)}
@@ -144,12 +142,11 @@ def _check_flags(args: argparse.Namespace) -> None:
 
 def _print_plan(planned: list[Planned], plan: Plan, args: argparse.Namespace, device: str) -> None:
     """Print what is missing: of one recipe run by run, of several their counts."""
-    from ..bench.estimate import learn_pace
     from ..bench.work import describe_plan
 
     if args.format == "table" and len(planned) > 1:
         _print_status(planned, args)
-        print(describe_plan(plan, learn_pace(plan).total(plan.missing(), args.jobs)))
+        print(describe_plan(plan, args.jobs))
     else:
         print_plan(plan, args.jobs, args.format)
     if args.format == "table":

@@ -10,8 +10,10 @@ from collections.abc import Iterator
 
 # heading, what it is for, and the names: a class with its own members, a function, or a class alone (ends in !)
 PARTS = (
-    ("Runs", "What the command line's `run` does, and what it leaves.", (
+    ("Runs", "What the command line's `run` and `bench` do, and what they leave.", (
         "fmtlbench.run",
+        "fmtlbench.api.bench",
+        "fmtlbench.bench.request.Bench",
         "fmtlbench.load",
         "fmtlbench.runs.result.RunResult",
         "fmtlbench.inference.loaded_run.LoadedRun",

@@ -14,8 +14,8 @@ from statistics import median
 
 from page_parts import fill
 
-from fmtlbench.cli._operations import Operations
-from fmtlbench.cli._recipes import Planned, Way, plan_recipes
+from fmtlbench.bench.operations import Operations
+from fmtlbench.bench.recipes import Planned, plan_recipes
 from fmtlbench.config.request import RunRequest
 from fmtlbench.reports.claims import load_claims
 from fmtlbench.reports.published import load_published
@@ -79,13 +79,13 @@ def plan(
     names: Iterable[str], out: str = "runs", preset: str | None = None, seeds: tuple[int, ...] = (0,)
 ) -> list[Planned]:
     """Plan recipes without touching anything."""
-    way = Way(preset, seeds, {}, False, RunRequest("", "", out=out, reuse="any"), "cpu")
-    return plan_recipes([load_recipe(name) for name in names], way)[0]
+    template = RunRequest("", "", out=out, reuse="any")
+    return plan_recipes([load_recipe(name) for name in names], template, "cpu", preset=preset, seeds=seeds)
 
 
 def count_hours(planned: Planned, counter: Operations, speed: float) -> dict[Path, float]:
     """Return the GPU hours of every run of a recipe, by its folder."""
-    runs = {run.store.folder: run for asked in planned.wanted for run in planned.runs(asked).values()}
+    runs = {run.store.folder: run for wanted in planned.asked for run in planned.runs(wanted).values()}
     return {folder: counter.of_run(run.config) / (speed * 1e12) / 3600 for folder, run in runs.items()}
 
 

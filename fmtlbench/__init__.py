@@ -8,11 +8,11 @@ from .base.errors import FmtlbenchError, UsageError
 
 if TYPE_CHECKING:
     __version__: str
-    from .api import load, run
+    from .api import bench, load, run
     from .reports.leaderboard import leaderboard
     from .runs.result import RunResult
 
-__all__ = ["FmtlbenchError", "RunResult", "UsageError", "__version__", "leaderboard", "load", "run"]
+__all__ = ["FmtlbenchError", "RunResult", "UsageError", "__version__", "bench", "leaderboard", "load", "run"]
 
 
 def __getattr__(name: str) -> Any:
@@ -26,6 +26,10 @@ def __getattr__(name: str) -> Any:
         from . import api
 
         return getattr(api, name)
+    if name == "bench":  # the package, which can be called
+        from importlib import import_module
+
+        return import_module(".bench", __name__)
     if name == "leaderboard":
         from .reports.leaderboard import leaderboard
 

@@ -1,4 +1,4 @@
-"""`fmtlbench.run` and `fmtlbench.load`: what the command line does, from Python."""
+"""`fmtlbench.run`, `fmtlbench.bench` and `fmtlbench.load`: what the command line does, from Python."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .base.errors import UsageError
 from .base.files import check_folder
+from .bench.request import bench
 from .config.keep import choose_keep
+from .config.ray_options import check_ray_device
 from .config.request import RunRequest, split_keywords
 from .config.run_file import ask_for_run
 from .cost.energy import EnergyChoice, choose_energy
@@ -18,6 +19,8 @@ from .listeners import Listener, Listeners, find_listeners
 from .listeners.notebook import Notebook, in_notebook
 from .runs.find import find_run
 from .runs.result import RunResult
+
+__all__ = ["bench", "launch", "load", "run"]
 
 if TYPE_CHECKING:
     import torch
@@ -163,9 +166,3 @@ def pick_devices(request: RunRequest) -> tuple[str, torch.device]:
     import torch
 
     return "cuda" if request.device == "cuda" else pick_device(request.device).type, torch.device("cpu")
-
-
-def check_ray_device(name: str) -> None:
-    """Refuse the number of a card where a cluster chooses the card."""
-    if name.startswith("cuda:"):
-        raise UsageError(f"--device {name}: with --executor ray the cluster chooses the card; --device cuda")

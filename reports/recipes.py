@@ -18,7 +18,7 @@ SCORES, DELTAS, COST, NETWORKS = "scores", "deltas", "cost", "networks"
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class Wanted:
     """Runs of one method in one setting, for every seed; two that ask for the same are equal."""
 
     label: str  # the method as tables call it, with its options: "PCGrad-E", "FedHCA² (c=0.2)"
@@ -30,7 +30,7 @@ class Asked:
         return json.dumps([self.label, self.scenario, dict(self.overrides)], sort_keys=True)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Asked) and self.key == other.key
+        return isinstance(other, Wanted) and self.key == other.key
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -92,13 +92,13 @@ class Recipe:
         return self.habits.get("spread", "seeds")
 
     @property
-    def target(self) -> Asked | None:
+    def target(self) -> Wanted | None:
         """Return the runs that every Δ of the paper is against; None: a row of the table."""
         entry = self.habits.get("target")
-        return Asked(entry["method"], entry["scenario"], entry["set"]) if entry else None
+        return Wanted(entry["method"], entry["scenario"], entry["set"]) if entry else None
 
     @cached_property
-    def cells(self) -> dict[tuple[int, str], Asked]:
+    def cells(self) -> dict[tuple[int, str], Wanted]:
         """Return the runs of a table's row and, where columns are methods, column; else the column is ""."""
         if self.table is None or self.kind == NETWORKS:
             return {}
@@ -108,7 +108,7 @@ class Recipe:
                 found[number, column] = self._asked(self.table, row, column)
         return found
 
-    def row(self, row: Mapping[str, str]) -> Asked:
+    def row(self, row: Mapping[str, str]) -> Wanted:
         """Return what a row of the table asks for."""
         assert self.table is not None, self.name
         return self._asked(self.table, row)
@@ -118,7 +118,7 @@ class Recipe:
         splits = self.entry["splits"]
         return splits[row[splits["by"]]]
 
-    def reference(self, number: int) -> Asked | None:
+    def reference(self, number: int) -> Wanted | None:
         """Return the runs that Δ of a row is against; None where the table has none."""
         assert self.table is not None, self.name
         if not self.table.deltas:
@@ -129,18 +129,18 @@ class Recipe:
         return self.target
 
     @cached_property
-    def lines(self) -> list[Asked]:
+    def lines(self) -> list[Wanted]:
         """Return the runs that a figure shows, in its order."""
         found = list(self._rows()) + list(self._runs())
         return list(dict.fromkeys(found))
 
     @cached_property
-    def wanted(self) -> list[Asked]:
+    def wanted(self) -> list[Wanted]:
         """Return all runs that the recipe needs, each once: what it shows, then what that is compared with."""
         shown = self.lines if self.is_figure else list(self.cells.values())
         return list(dict.fromkeys([*shown, *self._compared()]))
 
-    def _compared(self) -> Iterator[Asked]:
+    def _compared(self) -> Iterator[Wanted]:
         if self.table is not None:
             bases = [self.reference(number) for number, _ in self.cells]
         elif self.entry.get("delta"):
@@ -150,7 +150,7 @@ class Recipe:
             bases = []
         yield from (base for base in bases if base is not None)
 
-    def _rows(self) -> Iterator[Asked]:
+    def _rows(self) -> Iterator[Wanted]:
         """Yield the runs of the table's rows that a figure shows."""
         rows = self.entry.get("rows")
         if not rows:
@@ -163,15 +163,15 @@ class Recipe:
             if all(row[head] in words for head, words in only.items()):
                 yield asked
 
-    def _runs(self) -> Iterator[Asked]:
+    def _runs(self) -> Iterator[Wanted]:
         """Yield the runs that a figure asks for by itself, with every value of a sweep."""
         for run in self.entry.get("runs", ()):
             each = run.get("each", {})
             for values in product(*each.values()):
                 overrides = {**run.get("set", {}), **dict(zip(each, values))}
-                yield Asked(run["method"], run["scenario"], overrides)
+                yield Wanted(run["method"], run["scenario"], overrides)
 
-    def _asked(self, table: Published, row: Mapping[str, str], column: str = "") -> Asked:
+    def _asked(self, table: Published, row: Mapping[str, str], column: str = "") -> Wanted:
         """Return the runs of a row; `column` is the method where a table's columns are methods."""
         label = table.name_label(column) if column else table.label(row)
         overrides = {f"model.{key}": value for key, value in table.row_model(row).items()}
@@ -180,7 +180,7 @@ class Recipe:
         for head, meanings in self.entry.get("set", {}).items():
             overrides |= meanings[row[head]]
         overrides |= self.habits.get("networks", {}).get(overrides.get("model.backbone"), {})
-        return Asked(label, table.scenario(row), overrides)
+        return Wanted(label, table.scenario(row), overrides)
 
     def _public_code(self) -> Mapping[str, Any]:
         """Return what public code does to methods; nothing for a recipe about what only the paper's text has."""
@@ -195,14 +195,14 @@ class Recipe:
                 told.append(f"{method}: {' '.join(filter(None, (entry.get('method'), options)))}")
         return f"methods as the public code ran them ({'; '.join(told)})" if told else ""
 
-    def as_public_code(self, asked: Asked) -> Asked:
+    def as_public_code(self, asked: Wanted) -> Wanted:
         """Return the same as the public code ran it that made the paper's numbers."""
         told = self._public_code().get(asked.method)
         if not told:
             return asked
         overrides = {**{f"algo.{k}": v for k, v in told.get("options", {}).items()}, **asked.overrides}
         label = asked.label.replace(asked.method, told.get("method", asked.method), 1)
-        return Asked(label, asked.scenario, overrides)
+        return Wanted(label, asked.scenario, overrides)
 
 
 @cache

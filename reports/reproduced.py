@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from .code_notes import code_notes
 from .collect import Collection, RunRecord
@@ -23,22 +22,22 @@ from .paper_cells import (
     score_column,
 )
 from .published import Published, paper_setting
-from .recipes import COST, DELTAS, NETWORKS, SCORES, Asked, Recipe
+from .recipes import COST, DELTAS, NETWORKS, SCORES, Recipe, Wanted
 from .settings import describe, merge_settings, say_departures
 from .table import Cell, Column, Row, Table
 
 
 @dataclass(frozen=True)
 class Made:
-    """What became of the runs of one `Asked`: finished ones by seed; `word` and `why` say it where there are none."""
+    """What became of the runs of one `Wanted`: finished ones by seed; `word` and `why` say it where there are none."""
 
     runs: Mapping[int, RunRecord]
     word: str = ""  # NULL, failed; empty: not run
     why: str = ""
-    overrides: Mapping[str, Any] = field(default_factory=dict)  # what the recipe itself sets
+    own: Sequence[str] = ()  # config values that the recipe itself sets
 
 
-MadeRuns = Mapping[Asked, Made]
+MadeRuns = Mapping[Wanted, Made]
 ByRow = dict[tuple[int, str], dict[int, float]]  # (row, column) → value of each seed
 
 
@@ -143,13 +142,13 @@ def find_unlike(recipe: Recipe, made: Iterable[Made]) -> list[str]:
     for one in made:
         for run in one.runs.values():
             for key in ("preset", "data", "rounds"):
-                if run.summary[key] != theirs[key] and not (key == "rounds" and "federation.rounds" in one.overrides):
+                if run.summary[key] != theirs[key] and not (key == "rounds" and "federation.rounds" in one.own):
                     found.append(f"{key} {run.summary[key]} (paper: {theirs[key]})")
             departures = run.summary.get("departures")
             if departures is None:
                 found.append("departures from the preset were not recorded")
                 continue
-            own = {p: v for p, v in departures.items() if p not in one.overrides and p != "federation.rounds"}
+            own = {p: v for p, v in departures.items() if p not in one.own and p != "federation.rounds"}
             found += [words] if (words := say_departures(own)) else []
     return list(dict.fromkeys(found))
 
@@ -293,7 +292,7 @@ def _find_cell(table: Table, labels: tuple[str, ...], key: str) -> Cell:
 # -- cells and words ---------------------------------------------------------------------------------------------------
 
 
-def _gain(recipe: Recipe, made: MadeRuns, asked: Asked, base: Asked | None, split: str) -> Gain:
+def _gain(recipe: Recipe, made: MadeRuns, asked: Wanted, base: Wanted | None, split: str) -> Gain:
     """Return Δ of runs over the paper's columns, or over all primary scores where it prints none."""
     ours = made[asked].runs
     if base is None or not made[base].runs:
@@ -321,7 +320,7 @@ def _same(one: Made, other: Made) -> bool:
     return {run.folder for run in one.runs.values()} == {run.folder for run in other.runs.values()}
 
 
-def _name(base: Asked | None) -> str:
+def _name(base: Wanted | None) -> str:
     if base is None:
         return "the reference"
     told = [str(value).upper() if key == "model.architecture" else str(value) for key, value in base.overrides.items()]

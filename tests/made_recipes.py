@@ -11,7 +11,7 @@ from made_runs import METRIC, summary
 
 from fmtlbench.base.schema import plain
 from fmtlbench.bench.plan import PlannedRun
-from fmtlbench.cli._recipes import Planned, Way, plan_recipes
+from fmtlbench.bench.recipes import Planned, plan_recipes
 from fmtlbench.config.request import RunRequest
 from fmtlbench.reports.recipes import load_recipe
 
@@ -21,8 +21,8 @@ EDGE_LOSS = ("edge_loss_public", "", False)
 
 def plan(name: str, out: Path, preset: str | None = None, seeds=(0,), public_code=False, **overrides: Any) -> Planned:
     """One recipe, planned."""
-    way = Way(preset, tuple(seeds), overrides, public_code, RunRequest("", "", out=str(out)), "cpu")
-    return plan_recipes([load_recipe(name)], way)[0][0]
+    how = {"preset": preset, "seeds": tuple(seeds), "overrides": overrides, "public_code": public_code}
+    return plan_recipes([load_recipe(name)], RunRequest("", "", out=str(out)), "cpu", **how)[0]
 
 
 def finish(run: PlannedRun, value: Value = lambda *at: 50.0, rounds: Mapping[int, Value] | None = None) -> Path:

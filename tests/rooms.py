@@ -25,8 +25,8 @@ ORDER = (
     ("runs",),
     ("cost", "listeners"),
     ("engine",),
-    ("inference", "bench"),
-    ("submissions", "reports", FRONT),
+    ("inference", "reports", "bench"),
+    ("submissions", FRONT),
     ("cli",),
 )
 # Beside that: reports read what runs stored. They never load torch, the engine or the zoo.
@@ -48,7 +48,7 @@ PURPOSES = {
     "listeners": "who is told what happens in a run",
     "engine": "the federated round: clients, server, executors, checkpoints",
     "inference": "what is done with trained networks: load, predict, score, export",
-    "bench": "many runs: grids, plans, processes, tuning, probes",
+    "bench": "many runs: grids, probes, recipes, tuning; one plan of them, and their processes",
     "submissions": "runs as one file that others can check",
     "reports": "tables, tests and figures of stored runs; never torch",
     FRONT: "what `import fmtlbench` offers",

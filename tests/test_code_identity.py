@@ -271,5 +271,5 @@ def test_a_plan_reads_the_code_once_for_all_its_cells(tmp_path, monkeypatch):
     read, real = [], code_identity.sha256_file
     monkeypatch.setattr(code_identity, "sha256_file", lambda file: read.append(file) or real(file))
     grid = read_grid(None, Flags("local,fedavg,fedper", "st_mt_1,st_mt_2", "0-4", rounds=2))
-    plan = make_plan(grid, RunRequest("", "", out=str(tmp_path)), "cpu")
+    plan = make_plan(grid.asked(), RunRequest("", "", out=str(tmp_path)), "cpu")
     assert len(plan.runs) == 30 and 0 < len(read) == len(set(read))

@@ -248,7 +248,7 @@ def test_the_bench_of_a_slurm_job_is_one(slurm, tmp_path):
     before, after = told[: told.index("--")], told[told.index("--") + 1 :]
     assert before == ["symmetric-run", "--address", "10.0.0.1:23456", "--min-nodes", "2", "--num-cpus", "8"]
     args = build_parser().parse_args(after[1:])
-    assert after[0] == "fmtlbench" and (args.executor, args.ray_address, args.jobs) == ("ray", "10.0.0.1:23456", 16)
+    assert after[0] == "fmtlbench" and (args.hosts, args.ray_address, args.jobs) == ("ray", "10.0.0.1:23456", 16)
     assert args.out == str(tmp_path / "runs")
 
 

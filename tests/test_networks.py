@@ -14,7 +14,8 @@ from tiny import TOY
 
 from fmtlbench.base.errors import FmtlbenchError, RefusedError, UsageError
 from fmtlbench.base.yamlfile import load_yaml
-from fmtlbench.bench.grid import Flags, label_of, read_grid
+from fmtlbench.bench.asked import label_of
+from fmtlbench.bench.grid import Flags, read_grid
 from fmtlbench.cli import main
 from fmtlbench.config.request import RunRequest
 from fmtlbench.config.resolve import resolve, resolve_setting
@@ -188,12 +189,12 @@ def test_a_grid_file_names_networks_that_lie_beside_it(toy, tmp_path):
     toy()
     grid = tmp_path / "grid.yml"
     grid.write_text(
-        "scenarios: st_mt_1\nset: {model.architecture: ./toy.py}\n"
+        "algos: fedavg\nscenarios: st_mt_1\nset: {model.architecture: ./toy.py}\n"
         "variants:\n  - {algo: local, set: {model.architecture: ./toy.py, model.options.width: 4}}\n"
     )
     found = read_grid(grid, Flags())
-    assert found.defaults == {"model.architecture": str(tmp_path / "toy.py")}
-    (variant,) = found.variants
+    plain, variant = found.methods
+    assert plain.overrides == {"model.architecture": str(tmp_path / "toy.py")}
     assert variant.label == "local[model.architecture=toy,model.options.width=4]"
     assert variant.overrides["model.architecture"] == str(tmp_path / "toy.py")
     assert label_of("fedavg", {"train.lr": 0.1}) == "fedavg[train.lr=0.1]"

@@ -136,7 +136,7 @@ def test_files_that_it_names_lie_beside_it(preset, tmp_path, monkeypatch):
 def test_a_bench_takes_files_as_presets(preset, tmp_path):
     file = preset("extends: nano\ntrain: {lr: 5e-3}\n")
     grid = read_grid(None, Flags("fedavg", "st_mt_1", "0", f"nano,{file}"))
-    plan = make_plan(grid, RunRequest("", "", out=tmp_path / "runs"), "cpu")
+    plan = make_plan(grid.asked(), RunRequest("", "", out=tmp_path / "runs"), "cpu")
     assert sorted({column for _, column in plan.cells}) == ["st_mt_1 (mine)", "st_mt_1 (nano)"]
     words = plan.runs[-1].request.anywhere().to_argv()
     assert words[words.index("--preset") + 1] == file

@@ -14,8 +14,8 @@ import pytest
 from made_recipes import plan
 
 from fmtlbench.api import launch
+from fmtlbench.bench.recipes import make_table
 from fmtlbench.cli import main
-from fmtlbench.cli._recipes import make_table
 from fmtlbench.reports.recipes import load_recipe, recipe_names
 
 QUICK = {
@@ -33,7 +33,7 @@ def reproduce(name: str, root: Path, *flags: str) -> int:
     own = {key for asked in load_recipe(name).wanted for key in asked.overrides}
     overrides = {key: value for key, value in QUICK.items() if key not in own}
     planned = plan(name, root / "runs", "nano", **overrides)
-    for run in planned.whole.plan.runs:
+    for run in planned.plan.runs:
         launch(run.request)
     words = [word for key, value in overrides.items() for word in ("--set", f"{key}={json.dumps(value)}")]
     argv = ["reproduce", name, "--preset", "nano", "--out", str(root / "runs"), "-o", str(root / "made"), "--no-energy"]

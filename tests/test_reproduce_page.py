@@ -7,7 +7,7 @@ from statistics import median
 
 import pytest
 
-from fmtlbench.cli._operations import Operations
+from fmtlbench.bench.operations import Operations
 from fmtlbench.reports.recipes import recipe_names
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -16,8 +16,8 @@ GPU_FILES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 _PROBE = """
 import sys
 import torch
-from fmtlbench.engine.device import pick_device
 from fmtlbench.base.errors import FmtlbenchError
+from fmtlbench.engine.device import pick_device
 try:
     print(pick_device(sys.argv[1]).type, torch.cuda.device_count())
 except FmtlbenchError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,11 @@ from ..listeners.json_lines import JsonLines
 if TYPE_CHECKING:
     from .plan import Plan, PlannedRun
     from .workers import Record, Workers
+
+
+def tell_on_stderr(line: str) -> None:
+    """Tell a line where no result is printed."""
+    sys.stderr.write(f"{line}\n")
 
 
 class Display:

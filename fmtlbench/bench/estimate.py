@@ -44,6 +44,13 @@ class Estimate:
         return f"about {say_duration(self.seconds)}"
 
 
+def learn_pace(plan: Plan) -> Pace:
+    """Return the pace of the finished runs that lie where the plan's are to lie."""
+    pace = Pace()
+    pace.learn_folder(plan)
+    return pace
+
+
 class Pace:
     """Seconds per round by setting and method, from finished runs; start-up of a few seconds per run is not in it."""
 

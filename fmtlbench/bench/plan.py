@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -10,18 +10,19 @@ from typing import Any
 from ..base.errors import FmtlbenchError, RefusedError, UsageError, one_line
 from ..base.schema import plain
 from ..base.words import say_count
-from ..config.presets import default_options, name_preset, read_preset
+from ..config.presets import default_options, name_preset
+from ..config.ray_options import SECTION
 from ..config.request import RunRequest, name_line
 from ..config.resolve import resolve, resolve_options, resolve_without_method
 from ..config.run_config import RunConfig
-from ..config.setting import EQUAL, WEIGHTING, WEIGHTING_OPTIONS
+from ..config.setting import EQUAL, WEIGHTING_OPTIONS
 from ..engine.admit import admit
 from ..runs.absence import REFUSED, Absence, refused_file
 from ..runs.code_identity import CodeIdentity, Sources
 from ..runs.configured_code import code_of
 from ..runs.store import RunStore
 from ..runs.summary import describe_weighting
-from .grid import BASELINE, Grid, Variant, label_of, without_weighting
+from .asked import BASELINE, Asked, by_table, list_baselines, weigh_by_themselves, without_options
 
 OTHER_CODE = "other code"  # only a run by other code is there, which does not count
 DAMAGED = "damaged"  # a file of the run cannot be read, so that it cannot be shown or gone on with
@@ -67,34 +68,47 @@ class PlannedRun:
 
 @dataclass(frozen=True, eq=False)
 class Refusal:
-    """A pair that has no meaning, with the reason."""
+    """What is asked for and has no meaning, with the reason."""
 
-    variant: Variant
-    asked: str  # the scenario, by name or path
-    preset: str
-    overrides: dict[str, Any]
-    seeds: int
+    asked: Asked
     reason: str
 
     @property
     def label(self) -> str:
-        return self.variant.label
+        return self.asked.label
+
+    @property
+    def preset(self) -> str:
+        return self.asked.preset
 
     @property
     def scenario(self) -> str:
-        return Path(self.asked).stem
+        return Path(self.asked.scenario).stem
 
 
 @dataclass
 class Plan:
-    """Runs in the order in which they are to be done; `cells` says which belong to a row and column of the table."""
+    """Runs in the order in which they are to be done; `answers` says which of them belong to what is asked for."""
 
     out: Path
     runs: list[PlannedRun] = field(default_factory=list)
-    refusals: list[Refusal] = field(default_factory=list)
-    cells: dict[tuple[str, str], list[PlannedRun | Refusal]] = field(default_factory=dict)
+    answers: dict[Asked, list[PlannedRun] | Refusal] = field(default_factory=dict)
     absences: dict[Path, Absence] = field(default_factory=dict)  # file below `out` → what tables say of a refusal
     known: tuple[Path, ...] = ()  # other folders with runs whose pace may be learnt from
+
+    @property
+    def refusals(self) -> list[Refusal]:
+        return [answer for answer in self.answers.values() if isinstance(answer, Refusal)]
+
+    def runs_of(self, asked: Asked) -> list[PlannedRun]:
+        """Return the run of every seed; none where it is refused."""
+        answer = self.answers[asked]
+        return [] if isinstance(answer, Refusal) else answer
+
+    def refusal_of(self, asked: Asked) -> Refusal | None:
+        """Return why it is refused, if it is."""
+        answer = self.answers[asked]
+        return answer if isinstance(answer, Refusal) else None
 
     def missing(self) -> list[PlannedRun]:
         return [run for run in self.runs if run.state != "done"]
@@ -102,7 +116,7 @@ class Plan:
     def counts(self) -> dict[str, int]:
         states = [run.state for run in self.runs]
         found = {state: states.count(state) for state in STATES}
-        return {**found, "refused": sum(refusal.seeds for refusal in self.refusals)}
+        return {**found, "refused": sum(len(refusal.asked.seeds) for refusal in self.refusals)}
 
     def notes(self) -> list[str]:
         """Say what a table of states does not: why pairs are refused, what is damaged, how other code differs."""
@@ -126,106 +140,92 @@ class Plan:
 
     def table(self, state_of: Callable[[PlannedRun], str]) -> list[dict[str, str]]:
         """Return records for printing, methods × scenarios, the longer side down; a cell counts runs by their state."""
-        axes = [list(dict.fromkeys(key[i] for key in self.cells)) for i in (0, 1)]
+        cells = self.cells
+        axes = [list(dict.fromkeys(key[i] for key in cells)) for i in (0, 1)]
         upright = len(axes[0]) >= len(axes[1])
         rows, columns = axes if upright else reversed(axes)
         records = []
         for row in rows:
             record = {"name": row}
             for column in columns:
-                items = self.cells.get((row, column) if upright else (column, row), ())
+                items = cells.get((row, column) if upright else (column, row), ())
                 states = ["refused" if isinstance(item, Refusal) else state_of(item) for item in items]
                 record[column] = ", ".join(_count(states, state) for state in dict.fromkeys(states)) or "–"
             records.append(record)
         return records
+
+    @property
+    def cells(self) -> dict[tuple[str, str], list[PlannedRun | Refusal]]:
+        """Return what belongs to each row and column of the table."""
+        several = len({asked.preset for asked in self.answers}) > 1
+        cells: dict[tuple[str, str], dict[PlannedRun | Refusal, None]] = {}
+        for asked, answer in self.answers.items():
+            column = Path(asked.scenario).stem + (f" ({name_preset(asked.preset)})" if several else "")
+            items = [answer] if isinstance(answer, Refusal) else answer
+            cells.setdefault((asked.label, column), {}).update(dict.fromkeys(items))
+        return {key: list(items) for key, items in cells.items()}
 
 
 def _count(states: list[str], state: str) -> str:
     return state if state == "refused" else f"{states.count(state)} {state}"
 
 
-def make_plan(grid: Grid, template: RunRequest, device: str, with_local: bool = True) -> Plan:
-    """Resolve every (method, scenario, preset, seed) of the grid.
+def make_plan(asked: Iterable[Asked], template: RunRequest, device: str, with_local: bool = True) -> Plan:
+    """Resolve all that is asked for, each once.
 
     Args:
-        grid: Which runs.
-        template: What all of them are asked with beside that.
+        asked: Which runs.
+        template: How all of them are asked for beside that.
         device: The kind that `template.device` means here: cpu, cuda or mps.
         with_local: Add the local runs that others are compared with.
+
+    Raises:
+        UsageError: A mistake, with the line it stands on; or all is refused.
     """
+    whole = list(dict.fromkeys(asked))
     plan, sources = Plan(Path(template.out)), Sources()
     # `auto` becomes what was found, so that the runs land where the plan looked.
     template = replace(template, device=device if template.device == "auto" else template.device)
+    several = len({one.label for one in whole}) > 1
     found: dict[Path, PlannedRun] = {}
-    order: dict[PlannedRun, tuple] = {}
 
-    def enter(variant: Variant, overrides: dict[str, Any], scenario: str, preset: str) -> bool:
-        """Fill one cell of the table; False if it is refused."""
-        column = Path(scenario).stem + (f" ({name_preset(preset)})" if len(grid.presets) > 1 else "")
-        cell = plan.cells.setdefault((variant.label, column), [])
-        config = _resolve(grid, variant, scenario, preset, device, overrides)
+    def enter(one: Asked) -> bool:
+        """Take in what is asked for; False if it is refused."""
+        config = _resolve(one, template, device, several)
         if isinstance(config, str):
-            plan.refusals.append(Refusal(variant, scenario, preset, overrides, len(grid.seeds), config))
-            cell.append(plan.refusals[-1])
+            plan.answers[one] = Refusal(one, config)
             return False
         code = code_of(config, sources)
-        for seed in grid.seeds:
-            where = template.data_root if config.reads_files else None
-            asked = replace(
-                template,
-                algo=variant.algo,
-                scenario=scenario,
-                preset=preset,
-                seed=seed,
-                data_root=where,
-                overrides=overrides,
-            )
-            run = _planned(variant.label, asked, replace(config, seed=seed), code)
-            run = found.setdefault(run.store.folder, run)
-            cell.append(run)
-            # A seed's baseline, then its methods: the first complete table comes as early as it can.
-            order.setdefault(run, (seed, not _is_baseline(config), len(order)))
+        runs = [_planned(one, template, replace(config, seed=seed), code) for seed in one.seeds]
+        plan.answers[one] = [found.setdefault(run.store.folder, run) for run in runs]
         return True
 
-    for preset in grid.presets:
-        for scenario in grid.scenarios:
-            entered = [v for v in grid.variants if enter(v, grid.overrides(v), scenario, preset)]
-            for variant, overrides in list_baselines(grid, entered).items() if with_local else ():
-                enter(Variant(variant, BASELINE), overrides, scenario, preset)
-    plan.runs = sorted(order, key=order.__getitem__)
-    if not plan.runs:
+    plainly = with_local and weigh_by_themselves(whole)
+    for group in by_table(whole):
+        entered = [one for one in group if enter(one)]
+        for one in list_baselines(entered, group, plainly) if with_local else ():
+            enter(one)
+    # A seed's baseline, then its methods: the first complete table comes as early as it can.
+    plan.runs = sorted(found.values(), key=lambda run: (run.config.seed, not _is_baseline(run.config)))
+    if whole and not plan.runs:
         raise UsageError(f"nothing to run: {plan.refusals[0].reason}")
-    for refusal in plan.refusals:
-        overrides = _without_options(refusal.overrides)
-        try:
-            config = resolve_without_method(refusal.asked, refusal.preset, device=device, overrides=overrides)
-        except UsageError:  # impossible for every method: there is no table that could tell it
-            continue
-        method, options = _method(refusal)
-        defaults = default_options(method, refusal.preset)
-        setting, weighting = config.setting(), describe_weighting(config)
-        absence = Absence.of(REFUSED, refusal.reason, method, options, setting, None, defaults, weighting)
-        plan.absences[refused_file(method.name, options, setting, weighting)] = absence
+    plan.absences = dict(filter(None, (_describe_absence(refusal, device) for refusal in plan.refusals)))
     return plan
 
 
-def join_plans(plans: Sequence[Plan]) -> Plan:
-    """Join several plans of one folder; a run that two of them mean is done once."""
-    whole = Plan(plans[0].out)
-    found: dict[Path, PlannedRun] = {}
-    for plan in plans:
-        for run in plan.runs:
-            found.setdefault(run.store.folder, run)
-        whole.refusals += plan.refusals
-        whole.absences |= plan.absences
-        for key, items in plan.cells.items():
-            mine = [found[item.store.folder] if isinstance(item, PlannedRun) else item for item in items]
-            cell = whole.cells.setdefault(key, [])
-            cell += [item for item in mine if item not in cell]
-    # As in one plan: a seed's baselines, then its methods.
-    order = {run: place for place, run in enumerate(found.values())}
-    whole.runs = sorted(order, key=lambda r: (r.config.seed, not _is_baseline(r.config), order[r]))
-    return whole
+def _describe_absence(refusal: Refusal, device: str) -> tuple[Path, Absence] | None:
+    """Return what tables say of a refusal, and in which file; None if no table could tell it."""
+    asked = refusal.asked
+    try:
+        overrides = without_options(_values(asked))
+        config = resolve_without_method(asked.scenario, asked.preset, device=device, overrides=overrides)
+    except UsageError:  # impossible for every method
+        return None
+    method, chosen = resolve_options(asked.algo, asked.preset, _values(asked))
+    options, setting, weighting = plain(chosen), config.setting(), describe_weighting(config)
+    defaults = default_options(method, asked.preset)
+    absence = Absence.of(REFUSED, refusal.reason, method, options, setting, None, defaults, weighting)
+    return refused_file(method.name, options, setting, weighting), absence
 
 
 def _is_baseline(config: RunConfig) -> bool:
@@ -233,65 +233,46 @@ def _is_baseline(config: RunConfig) -> bool:
     return config.algorithm.name == BASELINE and config.train.weighting == EQUAL
 
 
-def _method(refusal: Refusal) -> tuple[Any, dict[str, Any]]:
-    """Return the refused class and its options, the preset's and its own defaults written out."""
-    method, options = resolve_options(refusal.variant.algo, refusal.preset, refusal.overrides)
-    return method, plain(options)
+def _values(asked: Asked) -> dict[str, Any]:
+    """Return the overrides of the config; those of Ray are no part of it."""
+    return {key: value for key, value in asked.overrides.items() if not key.startswith(SECTION)}
 
 
-def _without_options(overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Return overrides without the options of the method."""
-    return {key: value for key, value in overrides.items() if not key.startswith("algo.")}
-
-
-def list_baselines(grid: Grid, variants: Sequence[Variant]) -> dict[str, dict[str, Any]]:
-    """Return, by label, the overrides of the local runs that `variants` need, unless the grid has them.
-
-    A method with a weighting is compared with the plain local run too.
-    """
-    needed: dict[str, dict[str, Any]] = {}
-    plainly = {WEIGHTING: EQUAL} if weighs_by_itself(grid) else {}
-    for variant in variants:
-        overrides = {**without_weighting(_without_options(grid.overrides(variant))), **plainly}
-        own = {k: overrides[k] for k in variant.overrides if k in overrides and k not in grid.flags} | plainly
-        needed.setdefault(label_of(BASELINE, own), overrides)
-    there = [grid.overrides(variant) for variant in grid.variants if variant.algo == BASELINE]
-    return {label: overrides for label, overrides in needed.items() if overrides not in there}
-
-
-def weighs_by_itself(grid: Grid) -> bool:
-    """Return whether some run of a grid has a weighting of losses without naming it: of all, or of the preset."""
-    of_presets = [(read_preset(preset)[0].get("train") or {}).get("weighting", EQUAL) for preset in grid.presets]
-    return any(name != EQUAL for name in (*of_presets, *(o.get(WEIGHTING, EQUAL) for o in (grid.defaults, grid.flags))))
-
-
-def _resolve(
-    grid: Grid, variant: Variant, scenario: str, preset: str, device: str, overrides: Mapping[str, Any]
-) -> RunConfig | str:
+def _resolve(asked: Asked, template: RunRequest, device: str, several: bool) -> RunConfig | str:
     """Return the config of every seed, or why the method refuses; a mistake is an error with the line it stands on."""
+    replace(template, overrides=asked.overrides).ray_options()
     try:
-        config = resolve(variant.algo, scenario, preset, seed=0, device=device, overrides=overrides)
+        config = resolve(asked.algo, asked.scenario, asked.preset, seed=0, device=device, overrides=_values(asked))
         admit(config)
         return config
     except UsageError as error:
-        several = len(grid.variants) > 1
         of_method = str(error).startswith("--set algo.") and several
         of_weighting = str(error).startswith(f"--set {WEIGHTING_OPTIONS}.") and several
-        message = str(name_line(error, {key: grid.origin(variant, key) for key in overrides}))
+        message = str(name_line(error, asked.lines))
         if isinstance(error, RefusedError):
             return message
         if of_method:
             own = "--algos NAME[algo.option=value], --sweep NAME:algo.option=range"
-            message += f" (for {variant.label}; an option of one method only: {own})"
+            message += f" (for {asked.label}; an option of one method only: {own})"
         if of_weighting:
             own = f"--algos NAME+WEIGHTING[{WEIGHTING_OPTIONS}.option=value]"
-            message += f" (for {variant.label}; an option of one weighting only: {own})"
+            message += f" (for {asked.label}; an option of one weighting only: {own})"
         raise type(error)(message) from None
 
 
-def _planned(label: str, request: RunRequest, config: RunConfig, code: CodeIdentity) -> PlannedRun:
+def _planned(asked: Asked, template: RunRequest, config: RunConfig, code: CodeIdentity) -> PlannedRun:
+    """Return one run, with what lies in its folder."""
+    request = replace(
+        template,
+        algo=asked.algo,
+        scenario=asked.scenario,
+        preset=asked.preset,
+        seed=config.seed,
+        data_root=template.data_root if config.reads_files else None,
+        overrides=asked.overrides,
+    )
     store = RunStore(Path(request.out), config, code, request.reuse)
-    state, rounds = OTHER_CODE if store.place.change else "new", 0
+    state, rounds, problem = OTHER_CODE if store.place.change else "new", 0, ""
     try:
         if store.summary() is not None:
             state, rounds = "done", config.federation.rounds
@@ -299,5 +280,5 @@ def _planned(label: str, request: RunRequest, config: RunConfig, code: CodeIdent
             state = "resume"
             store.check_records()
     except FmtlbenchError as error:
-        return PlannedRun(label, request, config, store, DAMAGED, 0, str(error))
-    return PlannedRun(label, request, config, store, state, rounds)
+        state, rounds, problem = DAMAGED, 0, str(error)
+    return PlannedRun(asked.label, request, config, store, state, rounds, problem)

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ..base.errors import UsageError
+from ..base.errors import FmtlbenchError, UsageError, unknown
 from ..config.request import RunRequest
 from ..config.setting import WEIGHTING
-from ..scenarios import Scenario, load_scenario, probe_names
-from .grid import Flags, Grid, Variant, read_grid
-from .plan import Plan, PlannedRun, join_plans, make_plan, weighs_by_itself
+from ..reports.probes import Answers, Candidate, Finished
+from ..scenarios import ROLES, Scenario, load_scenario, probe_names
+from ..weightings import WEIGHTINGS
+from .asked import Asked, weigh_by_themselves
+from .grid import Flags, read_grid
+from .plan import Plan, make_plan
 from .ranges import split
 
 
 @dataclass(frozen=True)
-class ProbePlan:
-    """One probe at one value of its family's parameter (None: it has none), with the runs that answer it."""
+class ProbePart:
+    """One probe at one value of its family's parameter (None: it has none)."""
 
     scenario: Scenario
     value: float | None
-    plan: Plan
+    place: str  # the scenario, by name or path
+    values: Mapping[str, Any]  # overrides that its runs have in common
+
+    def asked_in(self, plan: Plan) -> list[Asked]:
+        """Return what a plan asks for here, with the local runs that it added."""
+        return [
+            one for one in plan.answers if one.scenario == self.place and self.values.items() <= one.overrides.items()
+        ]
 
 
 def choose_probes(text: str | None) -> list[str]:
@@ -55,25 +65,52 @@ def plan_probes(
     overrides: Mapping[str, Any],
     template: RunRequest,
     device: str,
-) -> tuple[list[Variant], list[ProbePlan], Plan]:
-    """Return the methods asked for, each probe's part, and the whole plan; `template`, `device` as for `make_plan`."""
+) -> tuple[list[Asked], list[ProbePart], Plan]:
+    """Return the methods asked for, each probe's part, and the plan; `template`, `device` as for `make_plan`."""
     grids = [read_grid(None, Flags(algos, name, seeds, preset, None, overrides)) for name in probes]
-    if weighs_by_itself(grids[0]):  # also of local, which all are compared with
+    if weigh_by_themselves(grids[0].asked()):  # also of local, which all are compared with
         raise UsageError(f"{WEIGHTING} is set for all; it is a part of the method here: --algos fedavg+uw")
-    parts = []
+    parts, asked = [], []
     for name, grid in zip(probes, grids):
         scenario = load_scenario(name)
-        others = [Variant(e.than, e.than) for e in scenario.probe.expect if e.measure == "gain"]
-        variants = tuple({v.label: v for v in (*grid.variants, *others)}.values())
+        others = [e.than for e in scenario.probe.expect if e.measure == "gain"]
+        beside = [Asked(other, other, overrides=overrides, seeds=grid.seeds) for other in others]
+        methods = tuple({one.label: one for one in (*grid.methods, *beside)}.values())
         for value, own in scenario.members().items():
-            asked = Grid(variants, grid.scenarios, grid.seeds, grid.presets, own, grid.flags, {})
-            parts.append(ProbePlan(scenario, value, make_plan(asked, template, device)))
-    return list(grids[0].variants), parts, join_plans([part.plan for part in parts])
+            parts.append(ProbePart(scenario, value, name, {key: overrides.get(key, own[key]) for key in own}))
+            whole = replace(grid, methods=methods).asked()
+            asked += [replace(one, overrides={**own, **one.overrides}) for one in whole]
+    return list(grids[0].methods), parts, make_plan(asked, template, device)
 
 
-def runs_of(part: ProbePlan) -> dict[str, dict[int, PlannedRun]]:
-    """Return the runs by method's label and seed."""
-    found: dict[str, dict[int, PlannedRun]] = {}
-    for (label, _), items in part.plan.cells.items():
-        found[label] = {item.config.seed: item for item in items if isinstance(item, PlannedRun)}
-    return found
+def collect_answers(parts: Sequence[ProbePart], plan: Plan, tell: Callable[[str], None]) -> list[Answers]:
+    """Collect the finished runs of every probe; `tell` hears of those that cannot be read."""
+    found: dict[str, Answers] = {}
+    for part in parts:
+        answers = found.setdefault(part.scenario.name, Answers(part.scenario, {}, {}))
+        for asked in part.asked_in(plan):
+            answers.runs[asked.label, part.value] = finished = {}
+            for run in plan.runs_of(asked):
+                if run.finished():
+                    try:
+                        finished[run.config.seed] = Finished(run.store.summary(), run.store.rounds())
+                    except FmtlbenchError as error:
+                        tell(f"left out: {error}")
+            if refusal := plan.refusal_of(asked):
+                answers.refused[asked.label] = refusal.reason
+    return list(found.values())
+
+
+def list_candidates(methods: Sequence[Asked]) -> list[Candidate]:
+    """Return the methods that were asked for, with the roles that they name."""
+    candidates = []
+    for asked in methods:
+        method = asked.method
+        for role in method.roles:
+            if role not in ROLES:
+                raise unknown("role", role, ROLES, f"{method.name}.roles")
+        weighting = asked.overrides.get(WEIGHTING)
+        title = method.title + (f"+{WEIGHTINGS.resolve(weighting, '--algos').title}" if weighting else "")
+        options = asked.label.partition("[")[1:]
+        candidates.append(Candidate(asked.label, title + "".join(options), tuple(method.roles)))
+    return candidates

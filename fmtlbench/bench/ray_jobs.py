@@ -49,7 +49,7 @@ class Shared:
         if read_token(self.file) != self.token:
             raise FmtlbenchError(
                 f"--out {Path(self.file).parents[1]}: a machine of the cluster does not see there what this one "
-                "writes; with --executor ray it must be one folder that all machines share"
+                "writes; with --hosts ray it must be one folder that all machines share"
             )
         check_versions(self.versions)
 
@@ -100,7 +100,7 @@ def _fitting_nodes(ray: Any, cpus: float, gpus: float) -> list[str]:
     if not fitting:
         there = ", ".join(f"{room[0]:g} and {room[1]:g}" for room in rooms.values())
         raise FmtlbenchError(
-            f"--executor ray: a run needs {cpus:g} CPUs and {gpus:g} GPUs, and the cluster's machines have {there}; "
+            f"--hosts ray: a run needs {cpus:g} CPUs and {gpus:g} GPUs, and the cluster's machines have {there}; "
             "--cpus-per-job and --gpus-per-job ask for less, --device cpu for no GPU"
         )
     return fitting
@@ -117,7 +117,7 @@ def _check_nodes(ray: Any, nodes: list[str], shared: Shared) -> None:
     try:
         answers = ray.get([task.remote(shared) for task in asked], timeout=PATIENCE)
     except ray.exceptions.RayError as error:
-        raise FmtlbenchError(f"--executor ray: a machine of the cluster does not answer: {_reason(error)}") from None
+        raise FmtlbenchError(f"--hosts ray: a machine of the cluster does not answer: {_reason(error)}") from None
     for answer in filter(None, answers):
         raise FmtlbenchError(answer)
 

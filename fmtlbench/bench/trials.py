@@ -13,7 +13,8 @@ from ..config.run_config import RunConfig
 from .ranges import MOST_TRIALS, Range, draw_trials, list_trials, parse_ranges, parse_search, parse_sweep, ranges_for
 
 if TYPE_CHECKING:
-    from .grid import Flags, GridFile, Variant
+    from .asked import Asked
+    from .grid import Flags, GridFile
 
 
 @dataclass(frozen=True)
@@ -25,38 +26,39 @@ class Trials:
     seed: int = 0
     lines: dict[str, str] = field(default_factory=dict)  # where each range was written
 
-    def of(self, variant: Variant) -> list[dict[str, Any]]:
+    def of(self, asked: Asked) -> list[dict[str, Any]]:
         """Return the overrides of every trial of a method; none if no range is for it."""
-        ranges = [one.for_numbers(_number_type(one.key, variant)) for one in self._ranges_for(variant)]
+        ranges = [one.for_numbers(_number_type(one.key, asked)) for one in self._ranges_for(asked)]
         if self.count is not None:
             return draw_trials(ranges, self.seed, self.count)
-        return list_trials(ranges, f"--sweep of {variant.label}")
+        return list_trials(ranges, f"--sweep of {asked.label}")
 
-    def lines_of(self, variant: Variant) -> dict[str, str]:
-        """Return where the range of each value was written that is tried of a method."""
-        return {one.key: self.lines[one.name] for one in self._ranges_for(variant)}
+    def tried(self, asked: Asked) -> list[Asked]:
+        """Return the trials of a method, each with the lines that its values are from."""
+        lines = {one.key: self.lines[one.name] for one in self._ranges_for(asked)}
+        return [asked.with_trial(values, {key: lines[key] for key in values}) for values in self.of(asked)]
 
-    def shortfalls(self, variants: Iterable[Variant]) -> list[str]:
+    def shortfalls(self, methods: Iterable[Asked]) -> list[str]:
         """Say of which methods fewer trials are drawn than asked for, since there are no more different ones."""
-        found = {variant.label: len(self.of(variant)) for variant in variants} if self.count is not None else {}
+        found = {one.label: len(self.of(one)) for one in methods} if self.count is not None else {}
         return [
             f"{label}: {count} of {self.count} trials: only {say_count(count, 'different value')}"
             for label, count in found.items()
             if 0 < count < (self.count or 0)
         ]
 
-    def _ranges_for(self, variant: Variant) -> list[Range]:
-        return ranges_for(self.ranges, variant.names)
+    def _ranges_for(self, asked: Asked) -> list[Range]:
+        return ranges_for(self.ranges, asked.names)
 
     def keys(self) -> list[str]:
         """Return the config values that are tried, by dotted name."""
         return list(dict.fromkeys(one.key for one in self.ranges.values()))
 
 
-def _number_type(key: str, variant: Variant) -> type | None:
+def _number_type(key: str, asked: Asked) -> type | None:
     """Return int or float for an option that takes such numbers; None for others, a network's and a scenario's."""
     section, _, option = key.partition(".")
-    return number_type(variant.method.Params, option) if section == "algo" else number_type(RunConfig, key)
+    return number_type(asked.method.Params, option) if section == "algo" else number_type(RunConfig, key)
 
 
 def read_trials(entries: GridFile, flags: Flags, origins: Mapping[str, str]) -> Trials:

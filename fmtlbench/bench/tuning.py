@@ -5,7 +5,7 @@ A trial is an ordinary run with `data.validation`, so nothing here ever sees a t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,16 +14,17 @@ from ..base.errors import FmtlbenchError, UsageError, unknown
 from ..base.files import write_json
 from ..config.presets import name_preset
 from ..config.request import RunRequest
-from ..config.setting import EQUAL, WEIGHTING, WEIGHTING_OPTIONS, digest, is_below
+from ..config.setting import WEIGHTING, WEIGHTING_OPTIONS, digest, is_below
+from ..metrics import MetricError
 from ..runs.folder import with_format
 from ..runs.records import Summary, Tuning
-from .grid import BASELINE, Grid, Variant, place_trials
-from .plan import Plan, PlannedRun, Refusal, join_plans, list_baselines, make_plan
+from .asked import BASELINE, Asked, by_table, with_baselines
+from .grid import Grid
+from .plan import Plan, PlannedRun, Refusal, make_plan
 
 ON = ("methods", BASELINE)  # whose trials decide: each method's own, or those of local for all
 SHARE = "data.validation"
 CRITERION = "highest Δm against the method's default on the validation images, the mean over seeds; the default has 0"
-Judge = Callable[[Summary, Summary], float]  # Δm of a trial against the default, in percent
 
 
 @dataclass(frozen=True)
@@ -45,11 +46,9 @@ class Rules:
 class Search:
     """The trials of one method in one scenario and preset; the first one is its default, which costs no trial."""
 
-    variant: Variant
-    scenario: str
-    preset: str
-    trials: tuple[dict[str, Any], ...]  # overrides, those of the default empty
-    runs: tuple[tuple[PlannedRun, ...], ...]  # of each trial, by seed; none where the method refuses
+    asked: Asked
+    trials: tuple[Mapping[str, Any], ...]  # overrides, those of the default empty
+    runs: tuple[Sequence[PlannedRun], ...]  # of each trial, by seed; none where the method refuses
     refusals: tuple[Refusal | None, ...]  # of each trial
 
 
@@ -72,7 +71,7 @@ class TuningPlan:
 class Trial:
     """What came of a trial; `delta_m` is None where it has no score, for the reason given."""
 
-    overrides: dict[str, Any]
+    overrides: Mapping[str, Any]
     delta_m: float | None
     folders: tuple[str, ...]
     hashes: tuple[str, ...]
@@ -85,7 +84,7 @@ class Choice:
 
     search: Search
     trials: tuple[Trial, ...]  # without the default
-    chosen: dict[str, Any] | None
+    chosen: Mapping[str, Any] | None
     delta_m: float | None = None
     reason: str = ""
 
@@ -104,56 +103,45 @@ def plan_tuning(grid: Grid, rules: Rules, template: RunRequest, device: str, wit
     _check(grid, rules)
     out = Path(template.out)
     template = replace(template, out=str(out / ".bench" / "trials"), fresh=False)
-    variants = list_tuned(grid, with_local)
-    if rules.on == BASELINE:
-        plain = [variant for variant in variants if variant.overrides.get(WEIGHTING, EQUAL) == EQUAL]
-        variants = [variant for variant in plain if variant.algo == BASELINE]
-        if len(variants) != 1:
-            told = ", ".join(variant.label for variant in variants) or "none"
+    tried: dict[Asked, dict[Asked, Mapping[str, Any]]] = {}  # what is tuned → its trials → their values
+    for one in _decide(list_tuned(grid, with_local), rules):
+        base = replace(one, seeds=rules.seeds)
+        trials = zip((base, *grid.trials.tried(base)), ({}, *grid.trials.of(base)), strict=True)
+        tried[one] = {trial.with_values({SHARE: rules.validation}): values for trial, values in trials}
+    plan = make_plan((trial for trials in tried.values() for trial in trials), template, device, with_local=False)
+    plan.known = (out,)
+    searches = [
+        Search(one, tuple(of.values()), tuple(map(plan.runs_of, of)), tuple(map(plan.refusal_of, of)))
+        for one, of in tried.items()
+    ]
+    return TuningPlan(grid, rules, tuple(searches), plan)
+
+
+def list_tuned(grid: Grid, with_local: bool) -> list[Asked]:
+    """Return what is tuned: what is asked for, and the local runs that it is compared with."""
+    return with_baselines(grid.asked()) if with_local else grid.asked()
+
+
+def _decide(tuned: Sequence[Asked], rules: Rules) -> Sequence[Asked]:
+    """Return those whose trials decide."""
+    if rules.on != BASELINE:
+        return tuned
+    for group in by_table(tuned):
+        local = [one.label for one in group if one.is_baseline]
+        if len(local) != 1:
+            told = ", ".join(local) or "none"
             raise UsageError(f"--tune-on local: needs one local run to choose on, this bench has {told}")
-    searches, plans = [], []
-    for preset in grid.presets:
-        for scenario in grid.scenarios:
-            tried = {v.label: ({}, *grid.trials.of(v)) for v in variants}
-            rows = [v.with_trial(trial) for v in variants for trial in tried[v.label]]
-            flags = {**grid.flags, SHARE: rules.validation}
-            where = dict(grid.where)
-            for variant in variants:
-                where |= place_trials(variant, tried[variant.label], grid.trials, grid.where)
-            part = replace(
-                grid,
-                variants=tuple(rows),
-                scenarios=(scenario,),
-                presets=(preset,),
-                seeds=rules.seeds,
-                flags=flags,
-                where=where,
-            )
-            plan = make_plan(part, template, device, with_local=False)
-            plans.append(plan)
-            for variant in variants:
-                trials = tried[variant.label]
-                labels = [variant.with_trial(trial).label for trial in trials]
-                runs = tuple(_runs_of(plan, label) for label in labels)
-                refused = {refusal.label: refusal for refusal in plan.refusals}
-                searches.append(Search(variant, scenario, preset, trials, runs, tuple(map(refused.get, labels))))
-    whole = join_plans(plans)
-    whole.known = (out,)
-    return TuningPlan(grid, rules, tuple(searches), whole)
-
-
-def list_tuned(grid: Grid, with_local: bool) -> list[Variant]:
-    """Return the methods that are tuned: those asked for, and the local ones that they are compared with."""
-    local = list_baselines(grid, grid.variants) if with_local else {}
-    return [*grid.variants, *(Variant(label, BASELINE, overrides) for label, overrides in local.items())]
+    return [one for one in tuned if one.is_baseline]
 
 
 def _check(grid: Grid, rules: Rules) -> None:
     if not grid.trials.ranges:
         raise UsageError("--tune: what to try? For example --search train.lr=1e-4..1e-2:log --trials 12, or --sweep")
-    for overrides in (grid.flags, grid.defaults, *(variant.overrides for variant in grid.variants)):
-        if SHARE in overrides:
-            raise UsageError(f"{SHARE}={overrides[SHARE]}: --tune sets it for the trials; --validation says how much")
+    for one in grid.methods:
+        if SHARE in one.overrides:
+            raise UsageError(
+                f"{SHARE}={one.overrides[SHARE]}: --tune sets it for the trials; --validation says how much"
+            )
     for one in grid.trials.ranges.values():
         if one.key == SHARE or one.key.partition(".")[0] == "scenario":
             raise UsageError(f"--tune: {one.key} is what a choice is made for, not an option to choose")
@@ -164,22 +152,17 @@ def _check(grid: Grid, rules: Rules) -> None:
             raise UsageError(f"--tune-on local: {one.name} is an option of a method that local does not have")
 
 
-def _runs_of(plan: Plan, label: str) -> tuple[PlannedRun, ...]:
-    items = [item for (name, _), cell in plan.cells.items() if name == label for item in cell]
-    return tuple(item for item in items if isinstance(item, PlannedRun))
-
-
-def choose(tuning: TuningPlan, judge: Judge) -> list[Choice]:
+def choose(tuning: TuningPlan) -> list[Choice]:
     """Choose for every method and scenario what was best on validation; the default where no trial was better."""
-    return [_choose(search, judge) for search in tuning.searches]
+    return [_choose(search) for search in tuning.searches]
 
 
-def _choose(search: Search, judge: Judge) -> Choice:
+def _choose(search: Search) -> Choice:
     defaults = search.runs[0]
     if not defaults:
         return Choice(search, (), None, reason="refused")
     trials = tuple(
-        _judge(overrides, runs, defaults, judge) if refusal is None else _tell_refusal(overrides, refusal)
+        _judge(overrides, runs, defaults) if refusal is None else _tell_refusal(overrides, refusal)
         for overrides, runs, refusal in zip(search.trials[1:], search.runs[1:], search.refusals[1:])
     )
     if not all(run.finished() for run in defaults):
@@ -195,13 +178,11 @@ def _rank(trial: Trial) -> float:
     return trial.delta_m
 
 
-def _tell_refusal(overrides: dict[str, Any], refusal: Refusal) -> Trial:
+def _tell_refusal(overrides: Mapping[str, Any], refusal: Refusal) -> Trial:
     return Trial(overrides, None, (), (), f"refused: {refusal.reason}")
 
 
-def _judge(
-    overrides: dict[str, Any], runs: Sequence[PlannedRun], defaults: Sequence[PlannedRun], judge: Judge
-) -> Trial:
+def _judge(overrides: Mapping[str, Any], runs: Sequence[PlannedRun], defaults: Sequence[PlannedRun]) -> Trial:
     """Return the mean Δm of a trial over its seeds, or why it has none."""
     folders = tuple(str(run.store.folder) for run in runs)
     hashes = tuple(run.config.hash() for run in runs)
@@ -211,16 +192,30 @@ def _judge(
             ours, theirs = run.store.summary(), default.store.summary()
             if ours is None or theirs is None:
                 return Trial(overrides, None, folders, hashes, "not finished")
-            gains.append(judge(ours, theirs))
+            gains.append(judge_trial(ours, theirs))
     except FmtlbenchError as error:
         return Trial(overrides, None, folders, hashes, str(error))
     return Trial(overrides, sum(gains) / len(gains), folders, hashes)
 
 
+def judge_trial(trial: Summary, default: Summary) -> float:
+    """Return Δm in percent of a trial against the default, over the columns of its table."""
+    from ..reports.delta import Delta, primary_scores
+
+    splits = [record["split"] for record in trial["scores"] if record["primary"]]
+    split = "global" if "global" in splits else next(iter(splits), "")
+    (ours, up), (theirs, _) = (primary_scores(run["scores"], split) for run in (trial, default))
+    rule = Delta()
+    try:
+        return rule.change(rule.units(ours), rule.units(theirs), up)
+    except MetricError as error:
+        raise FmtlbenchError(f"no Δm: {error}") from None
+
+
 def identify(tuning: TuningPlan, choices: Sequence[Choice]) -> str:
     """Return the id of a tuning: of its rules and of the trials that have a score, so that no two mix in a table."""
     counted = [
-        [choice.search.variant.label, [trial.hashes for trial in choice.trials if trial.delta_m is not None]]
+        [choice.search.asked.label, [trial.hashes for trial in choice.trials if trial.delta_m is not None]]
         for choice in choices
     ]
     rules = tuning.rules
@@ -236,38 +231,25 @@ def plan_chosen(
     """
     out = Path(template.out)
     template = replace(template, out=str(out / f"tuned-{identify(tuning, choices)}"))
-    grid, plans, owner = tuning.grid, [], {}
-    for preset in grid.presets:
-        for scenario in grid.scenarios:
-            here = [c for c in choices if (c.search.scenario, c.search.preset) == (scenario, preset)]
-            found = {choice.search.variant.label: choice for choice in here}
-            variants = {}
-            for variant in list_tuned(grid, with_local):
-                choice = found.get(variant.label) or _of_local(found, tuning.rules)
-                if choice is not None and choice.chosen is not None:
-                    overrides = {**variant.overrides, **choice.chosen}
-                    variants[variant.label] = Variant(variant.label, variant.algo, overrides), choice
-            if not variants:
-                continue
-            rows = tuple(variant for variant, _ in variants.values())
-            part = replace(grid, variants=rows, scenarios=(scenario,), presets=(preset,))
-            plan = make_plan(part, template, device, with_local=False)
-            plans.append(plan)
-            owner |= {run.store.folder: variants[run.label][1] for run in plan.runs}
-    if not plans:
-        reasons = [f"{choice.search.variant.label}: {choice.reason}" for choice in choices]
+    found = {choice.search.asked: choice for choice in choices}
+    if tuning.rules.on == BASELINE:  # its choice is that of all in its table
+        of_table = {(choice.search.asked.preset, choice.search.asked.scenario): choice for choice in choices}
+        found = {one: of_table[one.preset, one.scenario] for one in list_tuned(tuning.grid, with_local)}
+    chosen = {
+        one.with_values(choice.chosen): choice
+        for one in list_tuned(tuning.grid, with_local)
+        if (choice := found[one]).chosen is not None
+    }
+    if not chosen:
+        reasons = [f"{choice.search.asked.label}: {choice.reason}" for choice in choices]
         raise UsageError(f"--tune: nothing could be chosen: {'; '.join(reasons)}")
-    whole = join_plans(plans)
+    plan = make_plan(chosen, template, device, with_local=False)
+    owner = {run.store.folder: choice for one, choice in chosen.items() for run in plan.runs_of(one)}
     for search in (choice.search for choice in choices if choice.chosen is None):
         if (refused := search.refusals[0]) is not None:
-            whole.refusals.append(replace(refused, seeds=len(grid.seeds)))
-            whole.cells.setdefault((refused.label, refused.scenario), []).append(whole.refusals[-1])
-    whole.known = (out, tuning.plan.out)
-    return whole, {run: owner[run.store.folder] for run in whole.runs}
-
-
-def _of_local(found: Mapping[str, Choice], rules: Rules) -> Choice | None:
-    return next(iter(found.values()), None) if rules.on == BASELINE else None
+            plan.answers[search.asked] = Refusal(search.asked, refused.reason)
+    plan.known = (out, tuning.plan.out)
+    return plan, {run: owner[run.store.folder] for run in plan.runs}
 
 
 def record_tuning(
@@ -291,9 +273,9 @@ def describe(tuning: TuningPlan, choices: Sequence[Choice]) -> dict[str, Any]:
         "search_seed": tuning.grid.trials.seed if tuning.grid.trials.count is not None else None,
         "choices": [
             {
-                "name": choice.search.variant.label,
-                "scenario": Path(choice.search.scenario).stem,
-                "preset": name_preset(choice.search.preset),
+                "name": choice.search.asked.label,
+                "scenario": Path(choice.search.asked.scenario).stem,
+                "preset": name_preset(choice.search.asked.preset),
                 "trials_finished": choice.finished,
                 "chosen": choice.chosen,
                 "delta_m": choice.delta_m,

@@ -8,9 +8,9 @@ from typing import Any
 
 from ..base.errors import UsageError
 from ..config.keep import KEEP, check_keep, choose_keep
-from ..config.request import REUSES, SAME_CODE, RunRequest
+from ..config.request import EXECUTORS, REUSES, SAME_CODE, RunRequest
 
-CIRCUMSTANCES = ("device", "data_root", "out", "reuse", "keep", "energy", "country", "region", "log")
+CIRCUMSTANCES = ("device", "data_root", "out", "reuse", "keep", "energy", "country", "region", "log", "executor")
 
 
 def add_circumstances(parser: argparse.ArgumentParser, out: str = "runs") -> None:
@@ -53,6 +53,16 @@ def _read_keep(word: str) -> str:
         return check_keep(word)
     except UsageError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def add_executor(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+    """Add the flag that says where clients live; `default` where none is given."""
+    parser.add_argument(
+        "--executor",
+        choices=EXECUTORS,
+        default=default,
+        help="where the clients of a run live: all in its process, or in those of a Ray cluster; default: serial",
+    )
 
 
 def add_ray_address(parser: argparse.ArgumentParser) -> None:

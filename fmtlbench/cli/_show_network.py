@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ._request import add_overrides, overrides_of
-
-if TYPE_CHECKING:
-    from ..config.run_config import RunConfig
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -26,6 +23,7 @@ softmax value; nothing for the products inside attention; a decoder for all task
 
 
 def show_network(args: argparse.Namespace) -> int:
+    from ..bench.clients import describe_networks
     from ..config.resolve import resolve_without_method
 
     records = describe_networks(resolve_without_method(args.scenario, args.name, overrides=overrides_of(args)))
@@ -38,51 +36,6 @@ def show_network(args: argparse.Namespace) -> int:
     print(f"encoder weights: {records[0]['weights']}")
     print_records([_row(record) for record in records])
     return 0
-
-
-def describe_networks(config: RunConfig) -> list[dict[str, Any]]:
-    """Describe the network of every kind of client: clients with the same dataset and tasks are one kind."""
-    from ..engine.client_models import build_shapes
-    from ..exchange import Party
-    from ..networks.complexity import flops, parameters, step_flops, table1_operations
-    from ..networks.network import network_of
-    from ..networks.weights import describe_weights
-
-    weights = describe_weights(config.model)
-    records, seen = [], set()
-    for spec in config.scenario.everybody():
-        if (spec.dataset, spec.tasks) in seen:
-            continue
-        seen.add((spec.dataset, spec.tasks))
-        model = build_shapes(config, Party(spec.index, spec.id, spec.dataset, spec.tasks, samples=1))
-        size = config.data.size[spec.dataset]
-        by_task = network_of(config.model).one_decoder  # the others learn all tasks at once
-        steps = step_flops(model, size) if by_task else {"joint": flops(model, size, backward=True)}
-        forward = flops(model, size)
-        records.append(
-            {
-                "client": spec.id,
-                "architecture": config.model.architecture,
-                "backbone": config.model.backbone,
-                "dataset": spec.dataset,
-                "tasks": list(spec.tasks),
-                "size": list(size),
-                "weights": weights,
-                "parameters": parameters(model),
-                "macs_per_image": forward // 2,
-                "flops_per_image": forward,
-                "flops_per_training_image": steps,
-                "table1_operations_per_image": _count_as_table1(model, size, by_task, table1_operations),
-            }
-        )
-    return records
-
-
-def _count_as_table1(model: Any, size: tuple[int, int], by_task: bool, count: Any) -> dict[str, int]:
-    if not by_task:
-        return {"total": count(model, size)}
-    per_task = count(model, size, model.tasks[:1])  # every task costs the same
-    return {"per_task": per_task, "total": len(model.tasks) * per_task}
 
 
 def _row(record: dict[str, Any]) -> dict[str, Any]:

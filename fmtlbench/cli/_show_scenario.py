@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ._request import add_overrides, overrides_of
 
 if TYPE_CHECKING:
-    from ..config.run_config import RunConfig
-    from ..scenarios import ClientSpec, Partition, Probe
+    from ..scenarios import Probe
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -23,6 +22,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def show_scenario(args: argparse.Namespace) -> int:
     from ..base.errors import UsageError
     from ..base.schema import plain
+    from ..bench.clients import describe_clients
     from ..config.resolve import resolve_without_method
     from ..scenarios import Parameters, read_scenario
 
@@ -71,65 +71,6 @@ def show_scenario(args: argparse.Namespace) -> int:
     return 0
 
 
-def describe_clients(config: RunConfig, seed: int | None) -> list[dict[str, Any]]:
-    """Return one record per client, with its share of its dataset; images is None where it depends on the seed."""
-    from ..data.views import held_out
-
-    specs = config.scenario.everybody()
-    groups: dict[tuple[str, str | None], list[ClientSpec]] = {}
-    for spec in specs:
-        groups.setdefault((spec.dataset, spec.pool), []).append(spec)
-    shares = {}
-    for (domain, pool), members in groups.items():
-        sizes = _count_images(config, domain, pool, members, seed)
-        words = _say_shares(config.scenario.partition, len(members))
-        shares |= {spec.index: pair for spec, pair in zip(members, zip(words, sizes))}
-    records = []
-    for spec in specs:
-        share, images = shares[spec.index]
-        record = {"client": spec.id, "dataset": spec.dataset, "tasks": list(spec.tasks), "share": share}
-        if spec.pool:
-            record["share"] += f" of pool {spec.pool}"
-        if spec.images is not None:
-            record["share"] += f", at most {spec.images}"
-            images = None if images is None else min(images, spec.images)
-        record["images"] = images
-        if "personal" in config.scenario.evaluation:
-            record["held_out"] = None if images is None or spec.unseen else held_out(config, images)
-        if config.scenario.unseen():
-            record["unseen"] = spec.unseen
-        if any(other.relabel for other in specs):
-            record["labels"] = ", ".join(f"{task}: {rule}" for task, rule in spec.relabel.items()) or "the dataset's"
-        if not all(other.always_there for other in specs):
-            record["there"] = _say_attendance(spec)
-        records.append(record)
-    return records
-
-
-def _count_images(
-    config: RunConfig, domain: str, pool: str | None, members: list[ClientSpec], seed: int | None
-) -> list[int] | list[None]:
-    from ..data.partitions import PARTITIONS
-
-    rule, images = PARTITIONS[config.scenario.partition.kind](), config.data.train_images(domain)
-    known = None if images is None else rule.sizes(images, len(members), config.scenario.least_images)
-    if known is not None:
-        return known
-    if seed is None:
-        return [None] * len(members)
-    from ..data.open import open_split
-    from ..data.views import shares_of
-
-    dataset = open_split(config.data, domain, "train")
-    return [len(share) for share in shares_of(config, domain, pool, dataset, len(members))]
-
-
-def _say_attendance(spec: ClientSpec) -> str:
-    words = [f"after {spec.joins:.0%} of the rounds"] * bool(spec.joins)
-    words += [f"in {spec.presence:.0%} of the rounds, by chance"] * (spec.presence < 1)
-    return ", ".join(words) or "always"
-
-
 def _print_probe(probe: Probe) -> None:
     from ._installed import method_titles
 
@@ -145,16 +86,6 @@ def _say_roles(roles: tuple[str, ...]) -> str:
     from ..scenarios import ROLES
 
     return " or ".join(f"{ROLES[role]} ({role})" for role in roles)
-
-
-def _say_shares(partition: Partition, clients: int) -> list[str]:
-    if clients == 1:
-        return ["all"]
-    if partition.drawn:
-        return ["drawn by seed"] * clients
-    if partition.kind == "linear":
-        return [f"{i}/{clients * (clients + 1) // 2}" for i in range(1, clients + 1)]
-    return [f"1/{clients}"] * clients
 
 
 def _make_row(client: dict[str, Any]) -> dict[str, Any]:

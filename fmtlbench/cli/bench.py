@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ._request import add_circumstances, add_overrides, overrides_of, request_template
-from ._tuning import add_tuning, check_flags, is_complete, print_choices, print_tuning_plan, tune
-from ._working import (
-    add_effort,
-    carry_out,
-    check_data_root,
-    check_effort,
-    device_of,
-    identity,
-    print_failures,
-    print_json,
-    print_plan,
-    tell_shortfalls,
-)
+from ._tuning import add_tuning, print_choices, print_tuning_plan
+from ._working import add_effort, make_display, print_failures, print_json, print_plan, read_effort
 
 if TYPE_CHECKING:
-    from ..bench.device import Device
-    from ..bench.grid import Grid
+    from ..bench.request import Bench
     from ..bench.workers import Outcome
 
 EXAMPLES = """examples:
@@ -31,7 +20,7 @@ EXAMPLES = """examples:
   fmtlbench bench --algos 'fedavg,fedhca2[algo.c=0.2]' --scenarios all --seeds 0-2 --jobs 2 --budget 2h
   fmtlbench bench grid.yml --seeds 0
   fmtlbench bench grid.yml --dry-run --format sh > runs.sh
-  fmtlbench bench grid.yml --executor ray --ray-address auto --jobs 8
+  fmtlbench bench grid.yml --hosts ray --ray-address auto --jobs 8
   fmtlbench bench --algos local,fedavg,fedavg+uw --scenarios mt_mt --seeds 0-4
   fmtlbench bench --algos fedavg --scenarios st_mt_1 --sweep train.lr=1e-3..1e-1:log5
   fmtlbench bench --algos fedavg,fedprox --scenarios st_mt_1 --seeds 0-4 --tune --trials 12 \\
@@ -84,76 +73,43 @@ def add(verbs) -> None:
 
 def main(args: argparse.Namespace) -> int:
     from ..base.errors import UsageError
-    from ..base.files import check_folder
-    from ..bench.grid import Flags, read_grid
-    from ..bench.plan import make_plan
-    from ..cost.energy import choose_energy
+    from ..bench.display import tell_on_stderr
+    from ..bench.grid import Flags
+    from ..bench.request import BenchRequest
 
-    if args.format == "sh" and not args.dry_run:
+    listed = args.format == "sh"
+    if listed and not args.dry_run:
         raise UsageError("--format sh: lists what is missing; give --dry-run too, or --format table or json")
-    check_folder(args.out, "--out")
-    budget = check_effort(args)
-    check_flags(args)
-    names = ("algos", "scenarios", "seeds", "preset", "rounds", "sweep", "search", "trials", "search_seed", "tune")
+    names = [field.name for field in dataclasses.fields(Flags) if field.name != "overrides"]
     flags = Flags(**{name: getattr(args, name) for name in names}, overrides=overrides_of(args))
-    grid = read_grid(args.grid, flags)
-    choose_energy(args.energy, args.country, args.region)  # a wrong country is told before anything runs
-    device = device_of(args)
-    if args.tune:
-        return _tune(args, grid, device, budget)
-    plan = make_plan(grid, request_template(args), device.kind, with_local=not args.no_local)
-    check_data_root(plan, args)
-    tell_shortfalls(grid)
-    if args.dry_run:
-        print_plan(plan, args.jobs, args.format)
-        return 0
-    outcome = carry_out(plan, args, budget, device)
-    _print_outcome(outcome, args.format)
-    return 0 if outcome.complete else 1
+    request = BenchRequest(args.grid, flags, request_template(args), read_effort(args), not args.no_local)
+    bench = request.do(make_display(), tell_on_stderr, args.dry_run, listed)
+    if bench.outcome is not None:
+        _print_outcome(bench, bench.outcome, args.format)
+    elif bench.tuning is not None:
+        print_tuning_plan(bench, args.format)
+    else:
+        print_plan(bench.plan, bench.effort.jobs, args.format)
+    return 0 if args.dry_run or bench.complete else 1
 
 
-def _tune(args: argparse.Namespace, grid: Grid, device: Device, budget: float | None) -> int:
-    """Do what --tune asks for, or show it."""
-    if args.dry_run:
-        print_tuning_plan(args, grid, device)
-        return 0
-    outcome, search = tune(args, grid, device, budget)
-    if search and args.format == "table":
-        print_choices(search)
-    _print_outcome(outcome, args.format, {"tuning": search})
-    return 0 if outcome.complete and is_complete(search) else 1
-
-
-def _print_outcome(outcome: Outcome, style: str, more: dict[str, Any] | None = None) -> None:
-    """Print what became of the runs; `more` is added to JSON."""
+def _print_outcome(bench: Bench, outcome: Outcome, style: str) -> None:
+    """Print what became of the runs."""
     from ..base.words import say_duration
-
-    plan, records = outcome.plan, outcome.records
-    counts = {word: outcome.count(word) for word in ("ran", "reused", "elsewhere", "failed", "left")}
-    counts["refused"] = plan.counts()["refused"]
-    if style == "json":
-        runs = [
-            {
-                **identity(r.run),
-                "outcome": r.outcome,
-                "seconds": round(r.seconds, 1),
-                "attempts": r.attempts,
-                "error": r.error,
-                "log": r.log,
-            }
-            for r in records.values()
-        ]
-        head = {"out": str(plan.out), "seconds": round(outcome.seconds, 1), "stopped": outcome.stopped}
-        print_json({**head, **(more or {}), "counts": counts, "runs": runs}, plan)
-        return
+    from ..bench.told import count_outcomes
     from ._tables import print_records
 
-    print_records(plan.table(lambda run: records[run].outcome))
-    for refusal in plan.refusals:
+    if style == "json":
+        print_json(bench.record())
+        return
+    if bench.search:
+        print_choices(bench.search)
+    print_records(bench.table())
+    for refusal in outcome.plan.refusals:
         print(f"refused: {refusal.reason}")
     print_failures(outcome, sys.stdout)
-    words = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
-    print(f"{words} in {say_duration(outcome.seconds)}: {plan.out}")
+    words = ", ".join(f"{count} {word}" for word, count in count_outcomes(outcome).items() if count)
+    print(f"{words} in {say_duration(outcome.seconds)}: {outcome.plan.out}")
     if outcome.count("left"):
         why = "the budget is used up" if outcome.stopped == "budget" else "interrupted"
         print(f"{why}, runs left: {outcome.count('left')}; the same command goes on")

@@ -7,15 +7,13 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from ..base.errors import FmtlbenchError, UsageError, unknown
+from ..base.errors import UsageError
 from ._report import add_format, check_style, emit, write
-from ._request import add_circumstances, add_overrides, overrides_of, request_template
-from ._working import add_effort, carry_out, check_data_root, check_effort, device_of, print_failures, print_plan
+from ._request import add_circumstances, add_overrides, overrides_of
+from ._working import add_effort, make_display, prepare, print_failures, print_plan
 
 if TYPE_CHECKING:
-    from ..bench.grid import Variant
-    from ..bench.probes import ProbePlan
-    from ..reports.probes import Answers, Candidate
+    from ..bench.plan import Plan
 
 EPILOG = """\
 A probe is a scenario of which it is known beforehand who must do better than whom; its file says so (fmtlbench show
@@ -61,7 +59,9 @@ def add(verbs) -> None:
 
 def main(args: argparse.Namespace) -> int:
     from ..base.files import check_folder, check_output
-    from ..bench.probes import choose_probes, plan_probes
+    from ..bench.display import tell_on_stderr
+    from ..bench.probes import choose_probes, collect_answers, list_candidates, plan_probes
+    from ..bench.work import carry_out, check_data_root
     from ..cost.energy import choose_energy
     from ..reports.probes import Question, as_json, probe_tables
     from ._installed import method_titles
@@ -73,75 +73,28 @@ def main(args: argparse.Namespace) -> int:
     if args.output is not None:
         check_output(args.output)  # hours before it is written
     choose_energy(args.energy, args.country, args.region)  # a wrong country is told before anything runs
-    budget, device = check_effort(args), device_of(args)
+    effort, template, device = prepare(args)
     probes = choose_probes(args.probes)
-    asked, parts, plan = plan_probes(
-        args.algos,
-        probes,
-        args.seeds,
-        args.preset,
-        overrides_of(args),
-        request_template(args),
-        device.kind,
-    )
-    check_data_root(plan, args)
+    how = (args.seeds, args.preset, overrides_of(args), template, device.kind)
+    asked, parts, plan = plan_probes(args.algos, probes, *how)
+    check_data_root(plan, args.data_root)
     if args.dry_run:
         print_plan(plan, args.jobs, "table")
         return 0
-    outcome = carry_out(plan, args, budget, device)
+    outcome = carry_out(plan, effort, device, make_display())
     print_failures(outcome, sys.stderr)
-    question = Question(_collect_answers(parts), _list_candidates(asked), args.confidence, method_titles())
+    answers = collect_answers(parts, plan, tell_on_stderr)
+    question = Question(answers, list_candidates(asked), args.confidence, method_titles())
     if args.format == "json":
         write(json.dumps(as_json(question), indent=2, ensure_ascii=False, allow_nan=False) + "\n", args.output)
     else:
-        emit(probe_tables(question, _write_caption(args, parts)), args)
+        emit(probe_tables(question, _write_caption(args, plan)), args)
     return 0 if outcome.complete and not (args.strict and question.has_failure()) else 1
 
 
-def _collect_answers(parts: list[ProbePlan]) -> list[Answers]:
-    """Collect the finished runs of every probe."""
-    from ..bench.probes import runs_of
-    from ..reports.probes import Answers, Finished
-
-    found: dict[str, Answers] = {}
-    for part in parts:
-        one = found.setdefault(part.scenario.name, Answers(part.scenario, {}, {}))
-        for label, runs in runs_of(part).items():
-            one.runs[label, part.value] = finished = {}
-            for seed, run in runs.items():
-                if run.finished():
-                    try:
-                        finished[seed] = Finished(run.store.summary(), run.store.rounds())
-                    except FmtlbenchError as error:
-                        print(f"left out: {error}", file=sys.stderr)
-        one.refused.update({refusal.label: refusal.reason for refusal in part.plan.refusals})
-    return list(found.values())
-
-
-def _list_candidates(variants: list[Variant]) -> list[Candidate]:
-    """Return the methods that were asked for, with the roles that they name."""
-    from ..algorithms import ALGORITHMS
-    from ..config.setting import WEIGHTING
-    from ..reports.probes import Candidate
-    from ..scenarios import ROLES
-    from ..weightings import WEIGHTINGS
-
-    candidates = []
-    for variant in variants:
-        method = ALGORITHMS.resolve(variant.algo, "--algos")
-        for role in method.roles:
-            if role not in ROLES:
-                raise unknown("role", role, ROLES, f"{method.name}.roles")
-        weighting = variant.overrides.get(WEIGHTING)
-        title = method.title + (f"+{WEIGHTINGS.resolve(weighting, '--algos').title}" if weighting else "")
-        options = variant.label.partition("[")[1:]
-        candidates.append(Candidate(variant.label, title + "".join(options), tuple(method.roles)))
-    return candidates
-
-
-def _write_caption(args: argparse.Namespace, parts: list[ProbePlan]) -> str:
-    config = next(run.config for part in parts for run in part.plan.runs)
-    seeds = sorted({run.config.seed for part in parts for run in part.plan.runs})
+def _write_caption(args: argparse.Namespace, plan: Plan) -> str:
+    config = plan.runs[0].config
+    seeds = sorted({run.config.seed for run in plan.runs})
     more = f" · {', '.join(args.assignments)}" if args.assignments else ""
     return (
         f"preset {config.preset} · {config.data.source} data · {config.federation.rounds} rounds · global test split · "

@@ -7,23 +7,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ._request import add_circumstances, add_overrides, overrides_of, request_template
-from ._working import (
-    add_effort,
-    carry_out,
-    check_archives,
-    check_data_root,
-    check_effort,
-    describe_plan,
-    device_of,
-    learn_pace,
-    print_failures,
-    print_plan,
-)
+from ._request import add_circumstances, add_overrides, overrides_of
+from ._working import add_effort, make_display, prepare, print_failures, print_plan
 
 if TYPE_CHECKING:
     from ..bench.plan import Plan
-    from ._recipes import Planned, Way
+    from ..bench.recipes import Planned
 
 # What --status counts: word → states. A run without the files that a figure reads, or with damaged ones, is unusable.
 COUNTED = {"done": ("done",), "begun": ("resume",), "missing": ("new", "other code"), "unusable": ("unusable",)}
@@ -93,8 +82,11 @@ def add(verbs) -> None:
 
 def main(args: argparse.Namespace) -> int:
     from ..base.files import check_folder
+    from ..bench.asked import parse_seeds
+    from ..bench.recipes import choose_recipes, plan_recipes
+    from ..bench.work import carry_out, check_archives, check_data_root
+    from ..config.presets import find_preset
     from ..cost.energy import choose_energy
-    from ._recipes import choose_recipes, plan_recipes
 
     _check_flags(args)
     if args.status is not None:
@@ -103,24 +95,28 @@ def main(args: argparse.Namespace) -> int:
         return _list(args)
     check_folder(args.out, "--out" if args.status is None else "--status")
     recipes = choose_recipes(args.names or ["all"])
-    budget, device = check_effort(args), device_of(args)
-    planned, plan = plan_recipes(recipes, _read_way(args, device.kind))
+    effort, template, device = prepare(args, args.dry_run and args.format == "sh")
+    if args.preset is not None:
+        find_preset(args.preset, "--preset")
+    how = {"preset": args.preset, "seeds": parse_seeds(args.seeds, "--seeds"), "overrides": overrides_of(args)}
+    planned = plan_recipes(recipes, template, device.kind, **how, public_code=args.public_code)
+    plan = planned[0].plan  # of all of them
     if args.status is not None:
         return _print_status(planned, args)
     if args.claims:
         return _print_claims(planned, args)
     if plan.runs:
-        check_data_root(plan, args)
+        check_data_root(plan, args.data_root)
     check_folder(args.output, "-o")  # hours before it is written
     if args.dry_run:
         _print_plan(planned, plan, args, device.kind)
         return 0
-    check_archives(plan, args)
+    check_archives(plan, args.data_root, effort.hosts)
     choose_energy(args.energy, args.country, args.region)
     complete = True
     if plan.runs:
         _say_estimate(plan, args.jobs, device.kind)
-        outcome = carry_out(plan, args, budget, device)
+        outcome = carry_out(plan, effort, device, make_display())
         complete = outcome.complete
         print_failures(outcome, sys.stderr)
     written = [_write(one, args) for one in planned]
@@ -146,9 +142,11 @@ def _check_flags(args: argparse.Namespace) -> None:
 
 def _print_plan(planned: list[Planned], plan: Plan, args: argparse.Namespace, device: str) -> None:
     """Print what is missing: of one recipe run by run, of several their counts."""
+    from ..bench.work import describe_plan
+
     if args.format == "table" and len(planned) > 1:
         _print_status(planned, args)
-        print(describe_plan(plan, learn_pace(plan).total(plan.missing(), args.jobs)))
+        print(describe_plan(plan, args.jobs))
     else:
         print_plan(plan, args.jobs, args.format)
     if args.format == "table":
@@ -157,36 +155,28 @@ def _print_plan(planned: list[Planned], plan: Plan, args: argparse.Namespace, de
 
 def _say_estimate(plan: Plan, jobs: int, device: str) -> None:
     """Say how long the missing runs take where no finished run tells it."""
+    from ..bench.estimate import learn_pace
+
     missing = plan.missing()
     if missing and learn_pace(plan).total(missing, jobs).unknown:
-        from ._operations import estimate
+        from ..bench.operations import estimate
 
         print(estimate(missing, device), file=sys.stderr)
 
 
-def _read_way(args: argparse.Namespace, device: str) -> Way:
-    from ..bench.grid import parse_seeds
-    from ..config.presets import find_preset
-    from ._recipes import Way
-
-    if args.preset is not None:
-        find_preset(args.preset, "--preset")
-    seeds = parse_seeds(args.seeds, "--seeds")
-    return Way(args.preset, seeds, overrides_of(args), args.public_code, request_template(args), device)
-
-
 def _write(planned: Planned, args: argparse.Namespace) -> bool:
     """Write a recipe's files and print its table, or the names of its figure's files; False: it could not be drawn."""
-    from ._recipes import make_figure, make_table
+    from ..bench.recipes import make_figure, make_table
 
     target = args.output / planned.name
     if planned.recipe.is_figure:
         from ..base.errors import FmtlbenchError
         from ..reports.plots import save_figure
+        from ._panel import draw_runs
 
         notes: list[str] = []
         try:
-            figure = make_figure(planned, args, notes)
+            figure = make_figure(planned, notes, lambda runs, *of: draw_runs(runs, args.data_root, args.device, *of))
         except FmtlbenchError as error:
             print(f"not drawn: {planned.recipe.name}: {error}", file=sys.stderr)
             return False
@@ -236,9 +226,9 @@ def _print_status(planned: list[Planned], args: argparse.Namespace) -> int:
 def _print_claims(planned: list[Planned], args: argparse.Namespace) -> int:
     """Print the verdicts on the claims about the chosen recipes: in print, and on our runs."""
     from ..base.errors import UsageError
+    from ..bench.recipes import judge_runs
     from ..reports.claims import compare_verdicts
     from ..reports.formats import render
-    from ._recipes import judge_runs
 
     verdicts = judge_runs(planned)
     if not verdicts:

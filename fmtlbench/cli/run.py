@@ -6,8 +6,8 @@ import argparse
 import dataclasses
 import sys
 
-from ..config.request import EXECUTORS, RunRequest
-from ._request import add_choice, add_circumstances, add_ray_address, request_from
+from ..config.request import RunRequest
+from ._request import add_choice, add_circumstances, add_executor, add_ray_address, request_from
 
 EXAMPLES = """examples:
   fmtlbench run --algo fedhca2 --scenario st_mt_1
@@ -36,11 +36,7 @@ def add(verbs) -> None:
     parser.add_argument("--fresh", action="store_true", help="start over, discarding what this run left before")
     parser.add_argument("--save-predictions", action="store_true", help="keep the last round's predictions as images")
     add_circumstances(parser)
-    parser.add_argument(
-        "--executor",
-        choices=EXECUTORS,
-        help="where clients live: all in this process, or in those of a Ray cluster; default: serial",
-    )
+    add_executor(parser)
     add_ray_address(parser)
     parser.add_argument(
         "--format",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..base.errors import UsageError
 from ..base.schema import build, limits, plain
 
 SECTION = "ray."  # of `--set`: how runs are spread, which moves no number and is no part of a config
@@ -27,6 +28,12 @@ class RayOptions:
     object_store_gb: float | None = limits(None, above=0.08, doc="of a cluster that is started here; null = Ray's own")
     patience: float = limits(300.0, above=0, high=86_400, doc="seconds in which a process must find a place and start")
     retries: int = limits(3, low=0, high=1000, doc="how often a client is brought back in one step of a round")
+
+
+def check_ray_device(name: str, flag: str = "--executor ray") -> None:
+    """Refuse the number of a card where a cluster chooses the card; `flag` asked for the cluster."""
+    if name.startswith("cuda:"):
+        raise UsageError(f"--device {name}: with {flag} the cluster chooses the card; --device cuda")
 
 
 def ray_options(overrides: Mapping[str, Any]) -> RayOptions:

@@ -31,7 +31,7 @@ class Bench:
         from fmtlbench.config.request import RunRequest
 
         how = {name: given.pop(name) for name in ("energy", "country", "region", "data_root") if name in given}
-        return make_plan(self.grid(*args, **given), RunRequest("", "", out=self.out, **how), "cpu", with_local)
+        return make_plan(self.grid(*args, **given).asked(), RunRequest("", "", out=self.out, **how), "cpu", with_local)
 
     def work(self, plan, modes=None, display=None, **given):
         """Do the plan in this process."""

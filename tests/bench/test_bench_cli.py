@@ -13,7 +13,7 @@ import pytest
 from tiny import TINY
 
 from fmtlbench import cli
-from fmtlbench.bench import child, device, workers
+from fmtlbench.bench import child, device, here, workers
 from fmtlbench.cli._request import request_from
 from fmtlbench.runs.folder import RunFolder
 
@@ -139,22 +139,24 @@ def test_a_grid_file_from_the_command_line(command, tmp_path):
         (["--algos", "fedavg", "--set", "train.lr"], "--set train.lr: expected key=value"),
         (["--algos", "fedavg", "--device", "gpu"], "--device gpu: expected auto, cpu, cuda"),
         (["--algos", "fedavg", "--format", "sh"], "--format sh: lists what is missing; give --dry-run too"),
-        (["--algos", "fedavg", "--ray-address", "auto"], "--ray-address auto: is for --executor ray"),
-        (["--algos", "fedavg", "--gpus-per-job", "1"], "--gpus-per-job 1.0: is for --executor ray"),
-        (["--algos", "fedavg", "--executor", "ray", "--gpus-per-job", "0.5"], "the runs are on the cpu; --device cuda"),
+        (["--algos", "fedavg", "--ray-address", "auto"], "--ray-address auto: is for --hosts ray or --executor ray"),
+        (["--algos", "fedavg", "--gpus-per-job", "1"], "--gpus-per-job 1.0: is for --hosts ray"),
+        (["--algos", "fedavg", "--executor", "ray", "--cpus-per-job", "1"], "--cpus-per-job 1.0: is for --hosts ray"),
+        (["--algos", "fedavg", "--hosts", "ray", "--gpus-per-job", "0.5"], "the runs are on the cpu; --device cuda"),
+        (["--algos", "fedavg", "--hosts", "ray", "--gpus-per-job", "2"], "--gpus-per-job 2: expected a number above"),
+        (["--algos", "fedavg", "--hosts", "ray", "--cpus-per-job", "0"], "--cpus-per-job 0: expected a number above"),
         (
-            ["--algos", "fedavg", "--executor", "ray", "--gpus-per-job", "2"],
-            "--gpus-per-job 2: expected a number above",
+            ["--algos", "fedavg", "--hosts", "ray", "--device", "cuda:1"],
+            "with --hosts ray the cluster chooses the card",
         ),
+        (["--algos", "fedavg", "--executor", "ray", "--device", "cuda:1"], "with --executor ray the cluster chooses"),
+        (["--algos", "fedavg", "--hosts", "ray", "--executor", "ray"], "--hosts ray, --executor ray: whole runs would"),
+        (["--algos", "fedavg", "--hosts", "ray", "--ray-address", "x"], "--ray-address x: expected host:port"),
+        (["--algos", "fedavg", "--set", "ray.workers=2"], "--set ray.workers: is for --executor ray"),
         (
-            ["--algos", "fedavg", "--executor", "ray", "--cpus-per-job", "0"],
-            "--cpus-per-job 0: expected a number above",
+            ["--algos", "fedavg", "--executor", "ray", "--set", "ray.workers=0"],
+            "--set ray.workers=0: ray.workers: expect",
         ),
-        (
-            ["--algos", "fedavg", "--executor", "ray", "--device", "cuda:1"],
-            "the cluster chooses the card; --device cuda",
-        ),
-        (["--algos", "fedavg", "--executor", "ray", "--ray-address", "x"], "--ray-address x: expected host:port"),
         (["--algos", "fedavg", "--data-root", "x"], "--data-root x: every run uses the embedded data"),
         (["nowhere.yml"], "nowhere.yml: No such file"),
         ([], "which algorithms?"),
@@ -206,6 +208,21 @@ def test_every_run_is_measured_as_the_bench_was_asked(command, monkeypatch, flag
     requests = [request_from(cli.build_parser().parse_args(words[3:])) for words in commands]
     assert [request.algo for request in requests] == ["local", "fedavg"]
     assert {(request.energy, request.country, request.region) for request in requests} == {asked}
+
+
+def test_the_executor_and_its_cluster_are_each_runs_own(command, monkeypatch):
+    """The bench's hosts stay on this machine; what Ray's workers are asked for is no part of a config."""
+    seen = []
+    monkeypatch.setattr(workers.Workers, "work", lambda self: seen.append(self) or self.outcome)
+    spread = ("--executor", "ray", "--ray-address", "auto", "--set", "ray.workers=2")
+    command("--algos", "fedavg", "--no-local", *spread, imitate=False)
+    (run,) = seen[0].plan.runs
+    words = child.run_command(run)
+    assert isinstance(seen[0].hosts, here.Here) and "ray" not in run.config.dump()
+    monkeypatch.setattr(cli, "VERBS", ("run",))
+    request = request_from(cli.build_parser().parse_args(words[3:]))
+    assert (request.executor, request.ray_address, request.ray_options().workers) == ("ray", "auto", 2)
+    assert request.config().hash() == run.config.hash()
 
 
 def test_an_unknown_country_is_told_before_anything_runs(bench, command):

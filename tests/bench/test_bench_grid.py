@@ -9,7 +9,8 @@ import pytest
 
 from fmtlbench.algorithms import ALGORITHMS
 from fmtlbench.base.errors import UsageError
-from fmtlbench.bench.grid import Flags, parse_seeds, read_grid, split
+from fmtlbench.bench.asked import parse_seeds
+from fmtlbench.bench.grid import Flags, read_grid, split
 from fmtlbench.bench.plan import make_plan
 from fmtlbench.config.request import RunRequest
 from fmtlbench.scenarios import probe_names, scenario_files
@@ -56,40 +57,40 @@ def test_words_are_split_outside_brackets():
 
 def test_all_means_every_registered_one():
     grid = read_grid(None, Flags("all", "all", "0"))
-    assert [variant.label for variant in grid.variants] == list(ALGORITHMS)
+    assert [variant.label for variant in grid.methods] == list(ALGORITHMS)
     assert set(grid.scenarios) == set(scenario_files()) - set(probe_names()) and grid.presets == ("nano",)
 
 
 def test_options_in_brackets_make_a_variant():
     grid = read_grid(None, Flags("fedhca2,fedhca2[algo.c=0.2,data.size.nyud=[32,64]]", "st_mt_1"))
-    assert [v.label for v in grid.variants] == ["fedhca2", "fedhca2[algo.c=0.2,data.size.nyud=[32, 64]]"]
-    assert grid.variants[1].overrides == {"algo.c": 0.2, "data.size.nyud": [32, 64]} and grid.seeds == (0,)
+    assert [v.label for v in grid.methods] == ["fedhca2", "fedhca2[algo.c=0.2,data.size.nyud=[32, 64]]"]
+    assert grid.methods[1].overrides == {"algo.c": 0.2, "data.size.nyud": [32, 64]} and grid.seeds == (0,)
 
 
 def test_a_file_with_variants(grid_file):
     grid = read_grid(grid_file(GRID), Flags())
-    assert [v.label for v in grid.variants] == [
+    assert [v.label for v in grid.methods] == [
         "fedavg", "fedhca2", "fedavg-encoder", "fedhca2[algo.c=0.2,train.lr=0.002]"
     ]  # fmt: skip
     assert grid.seeds == (0, 1, 2) and grid.scenarios == ("st_mt_1",)
-    assert grid.overrides(grid.variants[0]) == {"train.lr": 1e-3}
-    assert grid.overrides(grid.variants[3]) == {"train.lr": 2e-3, "algo.c": 0.2}
+    assert grid.methods[0].overrides == {"train.lr": 1e-3}
+    assert grid.methods[3].overrides == {"train.lr": 2e-3, "algo.c": 0.2}
 
 
 def test_the_guides_grid_is_one(bench, grid_file):
     (text,) = re.findall(r"^```yaml\n(.*?)^```", (ROOT / "docs" / "bench.md").read_text(), re.M | re.S)
     grid = read_grid(grid_file(text), Flags())
-    assert [v.label for v in grid.variants] == ["fedavg", "fedprox", "fedhca2", "fedavg-encoder", "fedhca2-careful"]
-    assert len(make_plan(grid, RunRequest("", "", out=bench.out), "cpu").runs) == 6 * 2 * 5
+    assert [v.label for v in grid.methods] == ["fedavg", "fedprox", "fedhca2", "fedavg-encoder", "fedhca2-careful"]
+    assert len(make_plan(grid.asked(), RunRequest("", "", out=bench.out), "cpu").runs) == 6 * 2 * 5
 
 
 def test_flags_take_the_place_of_the_files_entries(grid_file):
     flags = Flags("fedavg-encoder,local", "st_mt_2", "7", "paper", 3, {"train.lr": 5e-3})
     grid = read_grid(grid_file(GRID), flags)
-    assert [v.label for v in grid.variants] == ["fedavg-encoder", "local"]
+    assert [v.label for v in grid.methods] == ["fedavg-encoder", "local"]
     assert (grid.scenarios, grid.seeds, grid.presets) == (("st_mt_2",), (7,), ("paper",))
     expected = {"train.lr": 5e-3, "algo.shared": "encoder", "federation.rounds": 3}
-    assert grid.overrides(grid.variants[0]) == expected
+    assert grid.methods[0].overrides == expected
 
 
 def test_files_that_a_grid_names_lie_beside_it(tmp_path, scenario_file, monkeypatch):

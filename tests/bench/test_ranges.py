@@ -113,12 +113,12 @@ def test_what_is_no_search(text, message):
 )
 def test_options_of_whole_numbers_are_swept_over_whole_numbers(key, text, values):
     grid = read_grid(None, Flags("fedavg", "st_mt_1", sweep=[f"{key}={text}"]))
-    assert [v.overrides[key] for v in grid.variants] == values
+    assert [v.overrides[key] for v in grid.methods] == values
 
 
 def test_what_is_drawn_suits_the_option():
     flags = Flags("fedprox", "st_mt_1", search=["fedprox:algo.mu=0..1", "train.batch_size=8..64:log"], trials=12)
-    drawn = [v.overrides for v in read_grid(None, flags).variants]
+    drawn = [v.overrides for v in read_grid(None, flags).methods]
     assert len({one["algo.mu"] for one in drawn}) == 12 and all(0 <= one["algo.mu"] <= 1 for one in drawn)
     sizes = [one["train.batch_size"] for one in drawn]
     assert all(isinstance(size, int) and 8 <= size <= 64 for size in sizes) and len(set(sizes)) > 5
@@ -149,7 +149,7 @@ def test_a_refusal_of_what_is_drawn_is_one_line(capsys, tmp_path, tuned):
 
 
 def labels(**flags):
-    return [v.label for v in read_grid(None, Flags(**{"algos": "fedavg", "scenarios": "st_mt_1", **flags})).variants]
+    return [v.label for v in read_grid(None, Flags(**{"algos": "fedavg", "scenarios": "st_mt_1", **flags})).methods]
 
 
 def test_a_sweep_makes_rows_and_several_all_combinations():
@@ -171,8 +171,8 @@ def test_a_plan_has_the_local_runs_of_every_swept_setting(bench):
     from fmtlbench.config.request import RunRequest
 
     flags = Flags("fedprox", bench.scenario, "0", rounds=2, sweep=["train.lr=1e-3,1e-2", "fedprox:algo.mu=0.1,1"])
-    plan = make_plan(read_grid(None, flags), RunRequest("", "", out=bench.out), "cpu")
-    assert [name for name, _ in plan.cells] == [
+    plan = make_plan(read_grid(None, flags).asked(), RunRequest("", "", out=bench.out), "cpu")
+    assert [asked.label for asked in plan.answers] == [
         *(f"fedprox[train.lr={lr},algo.mu={mu}]" for lr in (0.001, 0.01) for mu in (0.1, 1)),
         "local[train.lr=0.001]",
         "local[train.lr=0.01]",
@@ -184,14 +184,14 @@ def test_a_file_may_sweep_and_flags_take_its_place(tmp_path):
     file.write_text(
         "algos: fedavg\nscenarios: st_mt_1\nsweep:\n  train.lr: 1e-3..1e-2:log2\n  train.batch_size: [4, 8]\n"
     )
-    assert len(read_grid(file, Flags()).variants) == 4
-    assert [v.label for v in read_grid(file, Flags(sweep=["train.lr=5"])).variants] == ["fedavg[train.lr=5]"]
+    assert len(read_grid(file, Flags()).methods) == 4
+    assert [v.label for v in read_grid(file, Flags(sweep=["train.lr=5"])).methods] == ["fedavg[train.lr=5]"]
     file.write_text(
         "algos: fedavg\nscenarios: st_mt_1\nsearch: {train.lr: 1e-3..1e-2:log}\ntrials: 3\nsearch_seed: 1\n"
     )
-    assert len(read_grid(file, Flags()).variants) == 3
-    assert len(read_grid(file, Flags(trials=5)).variants) == 5
-    assert len(read_grid(file, Flags(sweep=["train.lr=1,2"])).variants) == 2
+    assert len(read_grid(file, Flags()).methods) == 3
+    assert len(read_grid(file, Flags(trials=5)).methods) == 5
+    assert len(read_grid(file, Flags(sweep=["train.lr=1,2"])).methods) == 2
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_a_value_that_the_config_refuses_names_the_range(bench):
     def refuse(**flags):
         grid = read_grid(None, Flags(**{"algos": "fedavg,fedprox", "scenarios": bench.scenario, **flags}))
         with pytest.raises(UsageError) as caught:
-            make_plan(grid, RunRequest("", "", out=bench.out), "cpu")
+            make_plan(grid.asked(), RunRequest("", "", out=bench.out), "cpu")
         return str(caught.value)
 
     assert refuse(sweep=["train.lrr=1,2"]).startswith(

@@ -11,7 +11,6 @@ from fmtlbench.base.errors import UsageError
 from fmtlbench.bench import child
 from fmtlbench.bench.grid import Flags, read_grid
 from fmtlbench.bench.tuning import Rules, choose, identify, plan_chosen, plan_tuning, record_tuning
-from fmtlbench.cli._tuning import judge_trial
 from fmtlbench.config.request import RunRequest
 from fmtlbench.runs.folder import RunFolder
 
@@ -43,7 +42,7 @@ def study(bench):
 
         def choose(self, score, **given):
             self.finish(self.plan(**given).plan, score)
-            return {c.search.variant.label: c for c in choose(self.tuning, judge_trial)}
+            return {c.search.asked.label: c for c in choose(self.tuning)}
 
         def chosen(self, choices):
             return plan_chosen(self.tuning, list(choices.values()), self.template, "cpu")
@@ -57,7 +56,7 @@ def best_at(lr):
 
 def test_every_method_has_the_same_trials_on_validation_and_never_on_test(study, bench):
     tuning = study.plan()
-    assert [s.variant.label for s in tuning.searches] == ["fedavg", "fedprox", "local"]
+    assert [s.asked.label for s in tuning.searches] == ["fedavg", "fedprox", "local"]
     assert [len(s.trials) for s in tuning.searches] == [4, 4, 4] and tuning.budget == 3
     rates = [[trial.get("train.lr") for trial in s.trials] for s in tuning.searches]
     assert rates[0] == rates[1] == rates[2]  # the same values of what they share
@@ -101,7 +100,7 @@ def test_trials_without_a_result_do_not_count_and_change_the_id(study):
     lost = complete["fedavg"].trials[0].overrides["train.lr"]
     run = next(r for r in study.tuning.plan.runs if r.label == f"fedavg[train.lr={lost}]")
     (run.store.folder / "summary.json").unlink()
-    choices = choose(study.tuning, judge_trial)
+    choices = choose(study.tuning)
     assert [choice.finished for choice in choices] == [2, 3, 3]
     assert choices[0].trials[0].reason == "not finished" and identify(study.tuning, choices) != before
 

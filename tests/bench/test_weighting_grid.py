@@ -22,7 +22,7 @@ HALF = {"federation.participation": 0.5}  # local training refuses it
 
 
 def labels(grid):
-    return [variant.label for variant in grid.variants]
+    return [variant.label for variant in grid.methods]
 
 
 def methods(plan):
@@ -32,14 +32,14 @@ def methods(plan):
 def test_a_plus_makes_a_variant():
     grid = read_grid(None, Flags("fedavg+uw,local,fedhca2+nash", "mt_mt"))
     assert labels(grid) == ["fedavg+uw", "local", "fedhca2+nash"]
-    assert [(v.algo, v.overrides) for v in grid.variants] == [
+    assert [(v.algo, v.overrides) for v in grid.methods] == [
         ("fedavg", {WEIGHTING: "uw"}), ("local", {}), ("fedhca2", {WEIGHTING: "nash"})
     ]  # fmt: skip
 
 
 def test_options_follow_in_brackets():
     grid = read_grid(None, Flags(f"fedhca2+gradnorm[algo.c=0.2,{ALPHA}=2]", "mt_mt"))
-    (variant,) = grid.variants
+    (variant,) = grid.methods
     assert variant.label == f"fedhca2+gradnorm[algo.c=0.2,{ALPHA}=2]"
     assert variant.overrides == {"algo.c": 0.2, ALPHA: 2, WEIGHTING: "gradnorm"}
 
@@ -106,10 +106,10 @@ def test_a_grid_file_says_it_too(grid_file, tmp_path):
     assert labels(grid) == [
         "fedavg+uw", "mine+dwa", "fedavg+own", f"fedprox+gradnorm[algo.mu=0.1,{ALPHA}=2]", "careful", "fedper+uw"
     ]  # fmt: skip
-    assert grid.variants[2].overrides == {WEIGHTING: str(tmp_path / "own.py")}
-    careful = grid.variants[4]
-    assert grid.overrides(careful) == {"train.lr": 1e-3, WEIGHTING: "nash"}
-    line = grid.origin(grid.variants[3], "algo.mu")
+    assert grid.methods[2].overrides == {"train.lr": 1e-3, WEIGHTING: str(tmp_path / "own.py")}
+    careful = grid.methods[4]
+    assert careful.overrides == {"train.lr": 1e-3, WEIGHTING: "nash"}
+    line = grid.methods[3].lines["algo.mu"]
     assert line == f"{tmp_path / 'grid.yml'}:5"
 
 
@@ -133,7 +133,7 @@ def test_a_grid_files_mistakes_are_told_with_their_lines(grid_file, old, new, me
 def test_the_files_weighting_of_all_gives_way_to_a_variants_own(grid_file):
     text = f"algos: [fedavg, fedavg+dwa]\nscenarios: mt_mt\nset: {{{WEIGHTING}: gradnorm, {ALPHA}: 2}}\n"
     grid = read_grid(grid_file(text), Flags())
-    assert [grid.overrides(variant) for variant in grid.variants] == [
+    assert [variant.overrides for variant in grid.methods] == [
         {WEIGHTING: "gradnorm", ALPHA: 2}, {WEIGHTING: "dwa"}
     ]  # fmt: skip
 
@@ -160,7 +160,7 @@ def test_a_presets_weighting_is_not_the_baselines(bench, tmp_path):
     preset = tmp_path / "weighed.yml"
     preset.write_text("extends: nano\ntrain: {weighting: uw}\n")
     grid = read_grid(None, Flags("fedavg", bench.scenario, "0", str(preset), 2))
-    plan = make_plan(grid, RunRequest("", "", out=bench.out), "cpu")
+    plan = make_plan(grid.asked(), RunRequest("", "", out=bench.out), "cpu")
     assert methods(plan) == {"local+equal": "local", "fedavg": "fedavg+uw"}
 
 
@@ -227,19 +227,19 @@ def tuned(bench, algos, on="methods", overrides=None, **ranges):
 def test_a_weighted_method_is_tuned_beside_the_plain_local_one(bench):
     plan = tuned(bench, "fedavg+uw", **{"train.lr": "1e-3,1e-2"})
     found = {
-        search.variant.label: {run.config.method for runs in search.runs for run in runs} for search in plan.searches
+        search.asked.label: {run.config.method for runs in search.runs for run in runs} for search in plan.searches
     }
     assert found == {"fedavg+uw": {"fedavg+uw"}, "local": {"local"}}
     plan = tuned(bench, "fedavg,local", overrides={WEIGHTING: "uw"}, **{"train.lr": "1e-3,1e-2"})
     found = {
-        search.variant.label: {run.config.method for runs in search.runs for run in runs} for search in plan.searches
+        search.asked.label: {run.config.method for runs in search.runs for run in runs} for search in plan.searches
     }
     assert found == {"fedavg": {"fedavg+uw"}, "local": {"local+uw"}, "local+equal": {"local"}}
 
 
 def test_local_decides_for_all_without_a_weighting(bench):
     plan = tuned(bench, "fedavg+uw,local+uw", on="local", **{"train.lr": "1e-3,1e-2"})
-    assert [search.variant.label for search in plan.searches] == ["local"]
+    assert [search.asked.label for search in plan.searches] == ["local"]
 
 
 @pytest.mark.parametrize(

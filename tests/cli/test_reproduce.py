@@ -32,7 +32,7 @@ def ask(tmp_path, monkeypatch, capsys):
 def finish_all(name, root, preset="nano", **given):
     """Give every run of a recipe a result."""
     planned = plan(name, root, preset, **given)
-    for run in planned.whole.plan.runs:
+    for run in planned.plan.runs:
         if not run.store.folder.exists():
             finish(run)
     return planned

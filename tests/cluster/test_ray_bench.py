@@ -70,7 +70,7 @@ class Bench:
 
     def plan(self, algos="local,fedavg", seeds="0"):
         grid = read_grid(None, Flags(algos, self.scenario, seeds, rounds=2, overrides={}))
-        return make_plan(grid, RunRequest("", "", out=self.out), "cpu", with_local=False)
+        return make_plan(grid.asked(), RunRequest("", "", out=self.out), "cpu", with_local=False)
 
     def work(self, plan, look=lambda loop: None, modes=None, **given):
         def command(run):
@@ -109,7 +109,7 @@ def test_runs_on_the_cluster_are_those_of_processes_byte_for_byte(nodes, tmp_pat
     """Three of them, two at a time, and the second time none."""
     words = ["bench", "--algos", "local,fedavg,fedper", "--scenarios", scenario_file, "--rounds", "2", "--device",
              "cpu", "--jobs", "2", "--no-energy", *tiny_flags]  # fmt: skip
-    there = ["--executor", "ray", "--out", str(tmp_path / "there")]
+    there = ["--hosts", "ray", "--out", str(tmp_path / "there")]
     assert cli.main([*words, "--out", str(tmp_path / "here")]) == 0
     assert cli.main([*words, *there]) == 0
     here, on_ray = (
@@ -220,7 +220,7 @@ def test_a_budget_interrupts_runs_and_forgets_what_waits(bench, monkeypatch):
 
 def test_a_killed_bench_leaves_no_process_and_the_same_command_goes_on(nodes, tmp_path, scenario_file, tiny_flags):
     words = ["bench", "--algos", "fedavg", "--scenarios", scenario_file, "--rounds", "4", "--device", "cpu",
-             "--no-local", "--no-energy", "--executor", "ray", "--ray-address", nodes.address,
+             "--no-local", "--no-energy", "--hosts", "ray", "--ray-address", nodes.address,
              "--out", str(tmp_path / "runs"), *tiny_flags]  # fmt: skip
     driver = subprocess.Popen(
         [sys.executable, "-m", "fmtlbench", *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
@@ -242,7 +242,7 @@ def test_a_killed_bench_leaves_no_process_and_the_same_command_goes_on(nodes, tm
 def test_an_address_where_nobody_is_is_one_line_and_nothing_is_written(tmp_path, scenario_file):
     """In a process of its own, which has no connection yet."""
     command = [sys.executable, "-m", "fmtlbench", "bench", "--algos", "fedavg", "--scenarios", scenario_file,
-               "--device", "cpu", "--executor", "ray", "--ray-address", "127.0.0.1:9",
+               "--device", "cpu", "--hosts", "ray", "--ray-address", "127.0.0.1:9",
                "--out", str(tmp_path / "runs")]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and done.stderr.count("\n") == 1

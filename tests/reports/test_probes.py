@@ -291,7 +291,8 @@ def test_methods_to_compare_with_are_planned_and_a_family_takes_every_value(tmp_
     assert [(part.scenario.name, part.value) for part in parts] == [
         ("probe_two_worlds", None), ("probe_label_skew", 1000), ("probe_label_skew", 0.1)
     ]  # fmt: skip
-    worlds = {run.label for run in parts[0].plan.runs}
-    assert worlds == {"local", "fedavg", "matfl"} and {run.label for run in parts[1].plan.runs} == {"local", "matfl"}
+    labels = [sorted(asked.label for asked in part.asked_in(plan)) for part in parts]
+    assert labels == [["fedavg", "local", "matfl"], ["local", "matfl"], ["local", "matfl"]]
     assert len(plan.runs) == 2 * (3 + 2 + 2) and len({run.store.folder for run in plan.runs}) == len(plan.runs)
-    assert {run.config.scenario.partition.alpha for run in parts[2].plan.runs} == {0.1}
+    skewed = [run for asked in parts[2].asked_in(plan) for run in plan.runs_of(asked)]
+    assert {run.config.scenario.partition.alpha for run in skewed} == {0.1} and len(skewed) == 4

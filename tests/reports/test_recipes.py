@@ -10,8 +10,8 @@ import pytest
 from made_recipes import finish, plan
 
 from fmtlbench.base.errors import UsageError
+from fmtlbench.bench.recipes import choose_recipes, gather, make_table
 from fmtlbench.cli import main
-from fmtlbench.cli._recipes import choose_recipes, gather, make_table
 from fmtlbench.reports.formats import render
 from fmtlbench.reports.labels import read_label
 from fmtlbench.reports.published import load_published, number, published_names, table_names
@@ -295,7 +295,7 @@ def test_the_list_and_the_status_are_for_programs_too(capsys, tmp_path):
     listed = json.loads(capsys.readouterr().out)
     assert [entry["name"] for entry in listed] == recipe_names()
     (tmp_path / "runs").mkdir()
-    finish(next(iter(next(iter(plan("fedhca2_table5_mt_mt", tmp_path / "runs").whole.runs.values())).values())))
+    finish(plan("fedhca2_table5_mt_mt", tmp_path / "runs").plan.runs[0])
     argv = ["reproduce", "fedhca2_table5_mt_mt", "matfl_figure5", "--status", str(tmp_path / "runs")]
     assert main([*argv, "--format", "json"]) == 0
     states = json.loads(capsys.readouterr().out)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from ..bench.plan import PlannedRun
-    from ..config.run_config import RunConfig
+from ..algorithms import ALGORITHMS
+from ..base.schema import plain
+from ..base.words import say_duration
+from ..config.run_config import RunConfig
+from .clients import describe_clients, describe_networks
+from .plan import PlannedRun
 
 
 class Operations:
@@ -23,9 +26,6 @@ class Operations:
 
         A method that trains several models trains each of them on all images.
         """
-        from ..algorithms import ALGORITHMS
-        from ._show_scenario import describe_clients
-
         costs = {(of["dataset"], tuple(of["tasks"])): _choose_cost(config, of) for of in self._describe(config)}
         total = 0.0
         for client in describe_clients(config, None):
@@ -44,9 +44,6 @@ class Operations:
         return config.federation.rounds * self.of_round(config)
 
     def _describe(self, config: RunConfig) -> list[dict[str, Any]]:
-        from ..base.schema import plain
-        from ._show_network import describe_networks
-
         clients = [[spec.dataset, sorted(spec.tasks)] for spec in config.scenario.everybody()]
         key = json.dumps([plain(config.model), plain(config.data.size), clients], default=str, sort_keys=True)
         if key not in self._networks:
@@ -105,8 +102,6 @@ def time_training(config: RunConfig, device: str) -> float:
 
 def estimate(runs: Sequence[PlannedRun], device: str) -> str:
     """Say how long the training of runs takes here, one after the other, by counting and timing one step."""
-    from ..base.words import say_duration
-
     counter = Operations()
     total = sum(counter.of_run(run.config) * run.rounds_left / run.config.federation.rounds for run in runs)
     rate = time_training(runs[0].config, device)

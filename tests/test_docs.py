@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from kit import TINY
 from PIL import Image
 from snippets import pages_to_read
-from tiny import TINY
 
 from fmtlbench.cli import build_parser
 from fmtlbench.cli._request import request_from

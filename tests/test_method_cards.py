@@ -10,8 +10,8 @@ from pathlib import Path
 import method_facts
 import pytest
 import write_method_cards as cards
+from kit import TINY, make_federation
 from test_docs import file_of_the_guide
-from tiny import TINY, make_federation
 
 from fmtlbench.algorithms import ALGORITHMS, Algorithm
 from fmtlbench.config.resolve import parse_overrides

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from interrupt import AtStep, die
+from kit import as_flags
 from safetensors.torch import save_file
 
 import fmtlbench
@@ -71,7 +72,7 @@ def duo(tmp_path_factory):
 
 
 def command(scenario, out, *more, settings=NANO):
-    flags = [word for key, value in settings.items() for word in ("--set", f"{key}={json.dumps(value)}")]
+    flags = as_flags(settings)
     argv = ["run", "--algo", "fedhca2", "--scenario", str(scenario), "--out", str(out), "--device", "cpu", *flags]
     return [*argv, "--format", "json", *map(str, more)]
 

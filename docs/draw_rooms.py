@@ -47,7 +47,7 @@ def _box(room: str, x: int, y: int) -> str:
 
 def write_table() -> str:
     """Return docs/architecture.md with the order of the rooms, and what each is for."""
-    lines = ["```", *(" · ".join(row) for row in ORDER[::-1])]
+    lines = ["```text", *(" · ".join(row) for row in ORDER[::-1])]
     lines += [f"{room} imports {', '.join(targets)} only" for room, targets in NARROW.items()]
     lines += ["```", "", "| room | what it is for |", "|---|---|"]
     lines += [f"| `{room}` | {PURPOSES[room]} |" for row in ORDER[::-1] for room in row]

@@ -7,17 +7,17 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from kit import as_flags
+from rooms import ROOT
 
 try:
     import tomllib
 except ModuleNotFoundError:  # Python 3.10, where pytest brings it
     import tomli as tomllib
 
-EXAMPLE = Path(__file__).parents[1] / "examples" / "hello_fmtl"
+EXAMPLE = ROOT / "examples" / "hello_fmtl"
 BRINGS = {
     "algorithms": ("method", "halfway"),
     "architectures": ("network", "one_layer"),

@@ -20,13 +20,13 @@ demo: $(READY)
 	$(BIN)/fmtlbench run --algo fedhca2 --scenario st_mt_1 --out "$(OUT)" --format table
 
 # In the order of names: small files, which xdist would do last, may be the slow ones.
+# MARKED="not matrix" would do more than usual.
 test: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(if $(MARKED),-m "$(MARKED)")
 
 # Tests of half a minute each: real compilers, many rounds, benches of whole processes.
 slow: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) -m slow tests/algorithms tests/bench tests/engine \
-	    tests/listeners tests/models tests/test_examples.py tests/test_leaderboard_page.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) -m slow
 
 # Runs on a Ray cluster of two nodes on this machine: equality with serial ones, lost processes and nodes, resuming.
 cluster: $(READY)
@@ -38,7 +38,7 @@ readme: $(READY)
 
 # Every scenario with every method, every network with every method, and every recipe: over an hour on two cores.
 matrix: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) -m matrix tests/test_matrix.py tests/test_recipes_end_to_end.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) -m matrix
 
 # Our own leaderboard: runs what is missing of results/leaderboard/grids, then of the probes, and writes docs/leaderboard
 # and the pages that count our runs. Networks are not kept: the pages are to say the same in every clone.

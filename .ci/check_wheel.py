@@ -24,7 +24,7 @@ SMALL = {
     "data.test_samples.pascal": 2, "data.test_samples.nyud": 2,
     "data.size.pascal": "[32,32]", "data.size.nyud": "[32,32]", "train.batch_size": 4,
 }  # fmt: skip
-NEEDED = ("tests/tiny.py", "docs/guide.md", "examples/hello_fmtl/pyproject.toml", "constraints.txt", "Makefile")
+NEEDED = ("tests/kit.py", "docs/guide.md", "examples/hello_fmtl/pyproject.toml", "constraints.txt", "Makefile")
 UNWANTED = ("results/", "runs/", ".venv", "build/", "dist/")
 
 

@@ -1,15 +1,13 @@
-"""Draw docs/rooms.svg and write the table of rooms in docs/architecture.md from the plan in tests/rooms.py.
+"""Draw docs/rooms.svg and write the table of rooms in docs/architecture.md from the plan in docs/rooms.py.
 
 Run: python docs/draw_rooms.py   writes both; a test fails while they are stale
 """
 
 from __future__ import annotations
 
-import sys
 from html import escape
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from rooms import NARROW, ORDER, PURPOSES
 
 HERE = Path(__file__).parent

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
 import pytest
 from golden_files import Folder
-from tiny import SCENARIO, TINY
-from trio import SMALLER, TRIO
+from kit import DUO, FEW, TINY, TRIO, as_flags
 
 # Some virtual CPUs announce matrix instructions they do not have (fmtlbench/engine/precision.py): tests avoid them.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
@@ -34,14 +32,14 @@ def cache(tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def scenario_file(tmp_path_factory) -> str:
     path = tmp_path_factory.mktemp("scenario") / "duo.yml"
-    path.write_text(SCENARIO)
+    path.write_text(DUO)
     return str(path)
 
 
 @pytest.fixture(scope="session")
 def tiny_flags() -> list[str]:
     """TINY as the command line takes it."""
-    return [word for key, value in TINY.items() for word in ("--set", f"{key}={json.dumps(value)}")]
+    return as_flags(TINY)
 
 
 @pytest.fixture(scope="session")
@@ -89,6 +87,6 @@ def trio_run(trio, tmp_path):
 
     def run(algo="fedavg", **given):
         arguments = {"scenario": trio, "rounds": 2, "out": tmp_path / "runs", "device": "cpu", "keep": "none"}
-        return fmtlbench.run(algo, **{**arguments, **TINY, **SMALLER, **given})
+        return fmtlbench.run(algo, **{**arguments, **FEW, **given})
 
     return run

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
+from pathlib import Path
 
 import numpy as np
 from PIL import Image
@@ -35,11 +36,19 @@ def good_array(task: str, seed: int) -> np.ndarray:
     return rng.integers(0, 5 if task in ("semseg", "human_parts") else 2, SIZE).astype(np.uint8)
 
 
-def robots() -> dict[str, bytes]:
-    """Three images of a dataset in a folder, with labels of two tasks."""
-    files = {"robots/train.txt": b"0\n1\n", "robots/test.txt": b"2\n"}
-    for image in range(3):
-        files[f"robots/images/{image}.png"] = png(np.full((*SIZE, 3), 50 * image, np.uint8))
+def robots(train: int = 2, test: int = 1) -> dict[str, bytes]:
+    """So many images of a dataset in a folder, with labels of two tasks."""
+    lines = lambda ids: "".join(f"{image}\n" for image in ids).encode()
+    files = {"robots/train.txt": lines(range(train)), "robots/test.txt": lines(range(train, train + test))}
+    for image in range(train + test):
+        files[f"robots/images/{image}.png"] = png(np.full((*SIZE, 3), 50 * image % 256, np.uint8))
         files[f"robots/semseg/{image}.png"] = png(good_array("semseg", image) % 3)
         files[f"robots/depth/{image}.npy"] = npy(good_array("depth", image))
     return files
+
+
+def write_robots(folder: Path, **counts: int) -> None:
+    """Write the dataset below a folder."""
+    for name, content in robots(**counts).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from rooms import ROOT
+
 SHELL = ("", "bash", "sh")
 PROGRAMS = ("fmtlbench", "make", "pip", "python", "ray", "git", "cd", "cat", "grep", "mkdir", "cp")
 FILE = r"[\w./-]+\.(?:py|ya?ml|toml|txt|csv|json)"
@@ -81,6 +82,20 @@ def read_blocks(page: str, text: str | None = None) -> list[Block]:
     if inside is not None:
         raise ValueError(f"{page}:{opened + 1}: a fence that nothing closes")
     return blocks
+
+
+def read_file(page: str, name: str) -> str:
+    """Return the file that a page shows under this name."""
+    (text,) = [block.text for block in read_blocks(page) if block.file == name]
+    return text
+
+
+def write_files(page: str, folder: Path) -> None:
+    """Write every file that a page shows, as it is first shown."""
+    for block in reversed(read_blocks(page)):
+        if block.kind == "file":
+            (folder / block.file).parent.mkdir(parents=True, exist_ok=True)
+            (folder / block.file).write_text(block.text, encoding="utf-8")
 
 
 def misplaced_marks(page: str, text: str | None = None) -> list[str]:

@@ -7,40 +7,27 @@ import os
 import re
 import shlex
 import subprocess
-from itertools import product
-from pathlib import Path
 
-import numpy as np
 import pytest
-from PIL import Image
-from snippets import pages_to_read
-from tiny import TINY
+from kit import TINY, as_flags, rows_of
+from robots import write_robots
+from rooms import ROOT
+from snippets import pages_to_read, read_blocks, read_file, write_files
 
-from fmtlbench.cli import build_parser
+import fmtlbench
+from fmtlbench.cli import build_parser, main
 from fmtlbench.cli._request import request_from
 from fmtlbench.config.resolve import resolve
 
-ROOT = Path(__file__).parents[1]
 PAGES = pages_to_read()
 
 
+GUIDE = "docs/add-your-own.md"
+SMALL = {"train.batch_size": 4, "data.train_samples.nyud": 8, "data.test_samples.nyud": 4, "data.size.nyud": [32, 32]}
+
+
 def blocks(page: str, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / page).read_text(), re.M | re.S)
-
-
-def file_of_the_guide(name: str) -> str:
-    """Return the file that docs/add-your-own.md shows under this name."""
-    (text,) = [block for block in blocks("docs/add-your-own.md", "python") if block.startswith(f"# {name}\n")]
-    return text
-
-
-def write_files_of_the_guide(folder: Path) -> None:
-    """Write every file that the guides to adding one's own show, under the name in its first line."""
-    for page, language in product(("docs/add-your-own.md", "docs/weightings.md"), ("python", "yaml")):
-        for text in blocks(page, language):
-            if name := re.match(r"# ([\w/.]+\.(?:py|yml))\n", text):
-                (folder / name[1]).parent.mkdir(exist_ok=True)
-                (folder / name[1]).write_text(text)
+    return [block.text for block in read_blocks(page) if block.language == language]
 
 
 def commands() -> list[str]:
@@ -48,12 +35,24 @@ def commands() -> list[str]:
     return [line.partition("#")[0].strip() for line in lines if line.startswith("fmtlbench ")]
 
 
-@pytest.mark.parametrize("command", commands())
-def test_commands_parse_and_name_things_that_exist(command, tmp_path, monkeypatch):
+@pytest.fixture
+def guide(tmp_path, monkeypatch):
+    """A folder to be in, with every file that the guides to adding one's own show."""
     monkeypatch.chdir(tmp_path)
-    write_files_of_the_guide(tmp_path)
-    (tmp_path / "my_method.py").write_text(file_of_the_guide("half_way.py"))
-    args = build_parser().parse_args(shlex.split(command)[1:])
+    for page in (GUIDE, "docs/weightings.md"):
+        write_files(page, tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def parser():
+    return build_parser()
+
+
+@pytest.mark.parametrize("command", commands())
+def test_commands_parse_and_name_things_that_exist(command, guide, parser):
+    (guide / "my_method.py").write_text(read_file(GUIDE, "half_way.py"))
+    args = parser.parse_args(shlex.split(command)[1:])
     if args.verb == "run":
         request = request_from(args)
         resolve(request.algo, request.scenario, request.preset, request.seed, overrides=request.overrides)
@@ -65,98 +64,62 @@ def test_there_are_commands_to_test():
     assert len(commands()) >= 8
 
 
-def test_the_method_of_the_guide_runs(tmp_path, tiny_run):
-    path = tmp_path / "half_way.py"
-    path.write_text(file_of_the_guide("half_way.py"))
-    half, none = (tiny_run(str(path), **{"algo.share": share}) for share in (0.5, 0.0))
+def test_the_method_of_the_guide_runs(guide, tiny_run):
+    half, none = (tiny_run(str(guide / "half_way.py"), **{"algo.share": share}) for share in (0.5, 0.0))
     local = tiny_run("local")
     assert half.summary["bytes_up"] > 0
     assert [r["value"] for r in none.scores] == [r["value"] for r in local.scores]
     assert [r["value"] for r in half.scores] != [r["value"] for r in local.scores]
 
 
-def test_the_network_of_the_guide_runs(tmp_path, tiny_run):
-    path = tmp_path / "summed_maps.py"
-    path.write_text(file_of_the_guide("summed_maps.py"))
-    narrow, wide = (
-        tiny_run("fedavg", rounds=2, **{"model.architecture": path, "model.options.width": n}) for n in (4, 16)
-    )
-    assert (
-        narrow.summary["setting_text"]["architecture"] == wide.summary["setting_text"]["architecture"] == "summed_maps"
-    )
+def test_the_method_with_hooks_on_the_client_runs(guide, tiny_run):
+    """Its clients are sent the mean from the second round on, judge it, and tell what they did."""
+    rows = rows_of(tiny_run(str(guide / "choosy.py")))
+    for number, row in enumerate(rows):
+        for name, entry in row["ledger"].items():
+            sent = {"extra": entry["up"]["encoder"]} if number else {}
+            assert (entry["up"]["extra"], entry["down"]) == (4, sent)
+            assert isinstance(row["algorithm"]["took"][name], bool)
+    assert not any(rows[0]["algorithm"]["took"].values())
+
+
+def test_the_network_of_the_guide_runs(guide, tiny_run):
+    chosen = {"model.architecture": guide / "summed_maps.py"}
+    narrow, wide = (tiny_run("fedavg", rounds=2, **chosen, **{"model.options.width": n}) for n in (4, 16))
+    assert {run.summary["setting_text"]["architecture"] for run in (narrow, wide)} == {"summed_maps"}
     assert 0 < narrow.summary["bytes_up"] < wide.summary["bytes_up"]
 
 
 @pytest.mark.parametrize("scenario", ["blobs.yml", "shades.yml", "two_robots.yml"])
-def test_data_and_tasks_of_the_guide_run(scenario, tmp_path, monkeypatch):
-    from fmtlbench.cli import main
-
-    monkeypatch.chdir(tmp_path)
-    write_files_of_the_guide(tmp_path)
-    make_robots(tmp_path / "robots")
-    small = [f"--set={key}={value}" for key, value in SMALL.items()]
+def test_data_and_tasks_of_the_guide_run(scenario, guide):
+    write_robots(guide, train=8, test=3)
     brings = ["--dataset-file", "robots/dataset.yml"] if scenario == "two_robots.yml" else []
     argv = ["run", "--algo", "fedavg", "--scenario", scenario, "--rounds", "1", "--no-energy", "--device", "cpu"]
-    assert main([*argv, *brings, *small]) == 0
-    [summary] = [json.loads(file.read_text()) for file in tmp_path.rglob("summary.json")]
+    assert main([*argv, *brings, *as_flags(SMALL)]) == 0
+    [summary] = [json.loads(file.read_text()) for file in guide.rglob("summary.json")]
     tasks = {"blobs.yml": {"semseg", "depth"}, "shades.yml": {"shade", "depth"}, "two_robots.yml": {"semseg", "depth"}}
     assert {score["task"] for score in summary["scores"]} == tasks[scenario]
     assert all(score["value"] is not None for score in summary["scores"] if score["primary"])
 
 
-def test_the_metric_and_the_partition_of_the_guide_are_used(tmp_path, tiny_run):
-    write_files_of_the_guide(tmp_path)
-    scenario = tmp_path / "dark.yml"
-    text = (tmp_path / "blobs.yml").read_text() + "partition: {kind: by_brightness.py}\n"
+def test_the_metric_and_the_partition_of_the_guide_are_used(guide):
+    scenario = guide / "dark.yml"
+    text = (guide / "blobs.yml").read_text() + "partition: {kind: by_brightness.py}\n"
     scenario.write_text(text.replace("tasks: [semseg, depth]", "tasks: [depth]"))
-    result = run_small(scenario, tmp_path, **{"evaluation.metrics.depth": str(tmp_path / "worst_error.py")})
+    options = {"train.batch_size": 4, "evaluation.metrics.depth": str(guide / "worst_error.py")}
+    result = fmtlbench.run("local", scenario, rounds=1, device="cpu", energy=False, out=guide / "runs", **options)
     assert {score["metric"] for score in result.scores} == {"farErr"}
     assert result.summary["setting_text"] and "by_brightness" in (result.folder / "config.yaml").read_text()
 
 
-SMALL = {"train.batch_size": 4, "data.train_samples.nyud": 8, "data.test_samples.nyud": 4, "data.size.nyud": "[32,32]"}
-
-
-def run_small(scenario, folder, **options):
-    import fmtlbench
-
-    return fmtlbench.run(
-        "local",
-        scenario,
-        rounds=1,
-        device="cpu",
-        energy=False,
-        out=folder / "runs",
-        **{"train.batch_size": 4},
-        **options,
-    )
-
-
-def make_robots(folder: Path) -> None:
-    """Make the images and labels of the guide's folder."""
-    rng = np.random.default_rng(0)
-    for split, count in (("train", 8), ("test", 3)):
-        ids = [f"{split}_{number}" for number in range(count)]
-        (folder / f"{split}.txt").write_text("\n".join(ids))
-        for name in ids:
-            for key in ("images", "semseg", "depth"):
-                (folder / key).mkdir(exist_ok=True)
-            Image.fromarray(rng.integers(255, size=(40, 50, 3), dtype=np.uint8)).save(folder / "images" / f"{name}.png")
-            Image.fromarray(rng.integers(3, size=(40, 50), dtype=np.uint8)).save(folder / "semseg" / f"{name}.png")
-            np.save(folder / "depth" / f"{name}.npy", rng.uniform(1, 5, (40, 50)).astype(np.float32))
-
-
-def test_the_listener_of_the_guide_runs(tmp_path, tiny_run):
-    path = tmp_path / "loss_table.py"
-    path.write_text(file_of_the_guide("loss_table.py"))
-    result = tiny_run("local", rounds=2, log=path)
+def test_the_listener_of_the_guide_runs(guide, tiny_run):
+    result = tiny_run("local", rounds=2, log=guide / "loss_table.py")
     lines = (result.folder / "logs" / "losses.tsv").read_text().splitlines()
     assert [line.split("\t")[0] for line in lines] == ["1", "2"] and all(line.count("\t") == 2 for line in lines)
 
 
 def test_the_readmes_python_runs(tmp_path, monkeypatch):
     """As printed, on the tiny setting: only the sizes are replaced."""
-    import fmtlbench
     from fmtlbench import api
 
     original = api.run
@@ -168,9 +131,8 @@ def test_the_readmes_python_runs(tmp_path, monkeypatch):
     assert list(tmp_path.rglob("summary.json"))
 
 
-def test_the_weighting_of_the_guide_runs(tmp_path, tiny_run):
-    write_files_of_the_guide(tmp_path)
-    chosen = {"train.weighting": tmp_path / "hardest_task.py"}
+def test_the_weighting_of_the_guide_runs(guide, tiny_run):
+    chosen = {"train.weighting": guide / "hardest_task.py"}
     sharp, flat = (
         tiny_run("fedavg", rounds=1, **chosen, **{"train.weighting_options.temperature": t}) for t in (0.1, 1e6)
     )

@@ -10,8 +10,6 @@ import pytest
 
 from fmtlbench import cli
 
-ROOT = Path(__file__).parents[1]
-
 
 @pytest.fixture
 def script():

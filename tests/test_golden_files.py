@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from golden_files import FULL, GOLDEN, INDEX, Folder, cases, find, load
 
-TESTS = Path(__file__).parent
+TESTS = GOLDEN.parent
 
 FILES = {"A_aggregation": 39, "B_losses": 2, "C_meters": 15, "D_edges": 11, "E_models": 1, "F_transforms": 2}
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from pathlib import Path
 
 import pytest
 import yaml
+from rooms import ROOT
 
 from fmtlbench.algorithms import ALGORITHMS
 from fmtlbench.base.errors import UnknownNameError
 from fmtlbench.scenarios import scenario_files
 
-ROOT = Path(__file__).parents[1]
 GRIDS = sorted((ROOT / "results" / "leaderboard" / "grids").glob("*.yml"))
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from rooms import ROOT
 
 from fmtlbench.base.errors import FmtlbenchError
 from fmtlbench.base.files import sha256_file
 from fmtlbench.networks.weights_shipped import FOLDER, read_manifest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+sys.path.insert(0, str(ROOT / "benchmarks"))
 import make_weights as script
 
 TINY = {"steps": 3, "scenes": 40, "size": (32, 32)}

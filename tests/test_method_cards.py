@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
-from pathlib import Path
 
 import method_facts
 import pytest
 import write_method_cards as cards
-from test_docs import file_of_the_guide
-from tiny import TINY, make_federation
+from kit import FEW, TRIO, make_federation
+from rooms import ROOT
 
 from fmtlbench.algorithms import ALGORITHMS, Algorithm
 from fmtlbench.config.resolve import parse_overrides
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = ROOT / "docs"
 FOLDER = DOCS / "methods"
 FILES = sorted((DOCS.parent / "algorithms").glob("[!_]*.py"))
 METHODS = [file.stem for file in FILES]
@@ -126,16 +124,6 @@ def test_bills_follow_from_the_networks():
     assert total("mas")[0] == total("fedavg")[0] + encoder  # the client with four tasks has two
 
 
-TRIO = """\
-description: clients with one, two and four tasks
-paper: none
-version: 1
-clients:
-  - {dataset: nyud, tasks: [depth, edge, normals, semseg]}
-  - {dataset: pascal, tasks: [sal]}
-  - {dataset: pascal, tasks: [normals, edge]}
-"""
-SMALL = {"data.size": {"pascal": [32, 32], "nyud": [32, 32]}, "data.train_samples": {"pascal": 8, "nyud": 4}}
 MORE_THAN_ROWS = [
     name
     for name in METHODS
@@ -168,7 +156,7 @@ def test_bills_are_the_ledgers_of_a_run(name, options, tmp_path, monkeypatch):
     )
     given = [*method_facts.needed_options(ALGORITHMS[name]).split(), *options.split()]
     chosen = parse_overrides([f"algo.{option}" for option in given])
-    overrides = {**TINY, **SMALL, "federation.rounds": 4, **chosen}
+    overrides = {**FEW, "train.local_epochs.nyud": 1, "federation.rounds": 4, **chosen}
     with make_federation(name, str(tmp_path / "trio.yml"), **overrides) as federation:
         world = method_facts.make_world(federation.config)
         bills = method_facts.make_bills(ALGORITHMS[name], world, options)
@@ -243,17 +231,3 @@ def test_probes_ask_by_role():
     assert "`probe_two_worlds` | `clusters`" in section("matfl", "Probes")
     assert "clusters" not in section("fedavg", "Probes") and "`probe_strangers`" in section("fedavg", "Probes")
     assert "Nothing" in section("local", "Probes")
-
-
-def test_the_guides_method_with_hooks_on_the_client_runs(tmp_path, tiny_run):
-    """Its clients are sent the mean from the second round on, judge it, and tell what they did."""
-    path = tmp_path / "choosy.py"
-    path.write_text(file_of_the_guide("choosy.py"))
-    result = tiny_run(str(path))
-    rows = [json.loads(line) for line in (result.folder / "metrics.jsonl").read_text().splitlines()]
-    for number, row in enumerate(rows):
-        for name, entry in row["ledger"].items():
-            sent = {"extra": entry["up"]["encoder"]} if number else {}
-            assert (entry["up"]["extra"], entry["down"]) == (4, sent)
-            assert isinstance(row["algorithm"]["took"][name], bool)
-    assert not any(rows[0]["algorithm"]["took"].values())

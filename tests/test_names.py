@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 import yaml
-from tiny import SCENARIO
+from kit import DUO
 
 from fmtlbench import scenarios
 from fmtlbench.algorithms import ALGORITHMS
@@ -62,7 +62,7 @@ def test_a_bad_name_is_refused_in_one_short_line(name):
 @pytest.mark.parametrize("name", BAD, ids=ascii)
 def test_client_ids_in_a_file_and_in_an_override(name, tmp_path):
     file = tmp_path / "mine.yml"
-    file.write_text(SCENARIO.replace("tasks: [human_parts]", f"tasks: [human_parts], id: {json.dumps(name)}"))
+    file.write_text(DUO.replace("tasks: [human_parts]", f"tasks: [human_parts], id: {json.dumps(name)}"))
     line = f"{file}:5: clients.0.id: "
     if name == "a\ud800b":
         line = f"{file}"  # YAML itself has no such character
@@ -76,7 +76,7 @@ def test_client_ids_in_a_file_and_in_an_override(name, tmp_path):
 @pytest.mark.parametrize("stem", [".", "..", ".hidden", "a\nb", "a\x1bb", " a", "a" * 120], ids=ascii)
 def test_a_scenario_s_file_name_is_its_name(stem, tmp_path, capsys):
     file = tmp_path / f"{stem}.yml"
-    file.write_text(SCENARIO)
+    file.write_text(DUO)
     assert main(["show", "scenario", str(file)]) == 2
     out, err = capsys.readouterr()
     assert out == "" and "cannot be the name of a scenario" in err and err.count("\n") == 1 and err[:-1].isprintable()
@@ -112,7 +112,7 @@ def test_an_entry_point_with_a_bad_name_is_left_out(name, monkeypatch):
 
 def test_a_package_s_scenarios_with_bad_names_are_left_out(tmp_path, monkeypatch):
     for stem in ("good", "a\nb", ".hidden", " blank"):
-        (tmp_path / f"{stem}.yml").write_text(SCENARIO)
+        (tmp_path / f"{stem}.yml").write_text(DUO)
 
     def broken():
         raise SystemExit(3)

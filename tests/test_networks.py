@@ -10,7 +10,7 @@ import textwrap
 
 import pytest
 import yaml
-from tiny import TOY
+from kit import TOY
 
 from fmtlbench.base.errors import FmtlbenchError, RefusedError, UsageError
 from fmtlbench.base.yamlfile import load_yaml

@@ -122,7 +122,7 @@ def test_the_options_that_it_gives_are_the_usual_ones_even_if_it_is_gone(preset,
 
 
 def test_files_that_it_names_lie_beside_it(preset, tmp_path, monkeypatch):
-    from tiny import TOY
+    from kit import TOY
 
     preset(TOY, "folder/toy.py")
     file = preset("extends: nano\nmodel: {architecture: toy.py}\n", "folder/mine.yml")

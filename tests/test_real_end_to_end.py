@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 import torch
 from interrupt import AtStep, die
+from kit import as_flags
+from rooms import ROOT
 from safetensors.torch import save_file
 
 import fmtlbench
@@ -19,7 +21,7 @@ from fmtlbench.base.errors import RefusedError
 from fmtlbench.cli import main
 from fmtlbench.config.resolve import resolve
 
-MINI = Path(__file__).parents[2] / "shared" / "mini"
+MINI = ROOT.parent / "shared" / "mini"
 AUGMENT = ["scale", "crop", "flip", "photometric"]
 SMALL = {
     "data.size": {"pascal": [96, 96], "nyud": [64, 96]},
@@ -71,7 +73,7 @@ def duo(tmp_path_factory):
 
 
 def command(scenario, out, *more, settings=NANO):
-    flags = [word for key, value in settings.items() for word in ("--set", f"{key}={json.dumps(value)}")]
+    flags = as_flags(settings)
     argv = ["run", "--algo", "fedhca2", "--scenario", str(scenario), "--out", str(out), "--device", "cpu", *flags]
     return [*argv, "--format", "json", *map(str, more)]
 
@@ -221,17 +223,6 @@ def expected(root, duo, tmp_path_factory):
     return run(duo, tmp_path_factory.mktemp("expected"), "--rounds", 2, "--data-root", root)
 
 
-def test_the_root_may_come_from_the_environment(expected, root, duo, tmp_path, monkeypatch):
-    monkeypatch.setenv("FMTLBENCH_DATA", str(root))
-    assert metrics(run(duo, tmp_path / "runs", "--rounds", 2)) == metrics(expected)
-
-
-def test_the_root_may_come_from_the_users_config_file(expected, root, duo, tmp_path):
-    (tmp_path / "settings").mkdir()
-    (tmp_path / "settings" / "config.yml").write_text(f"data_root: {root}\n")
-    assert metrics(run(duo, tmp_path / "runs", "--rounds", 2)) == metrics(expected)
-
-
 def test_without_a_root_nothing_is_written(duo, tmp_path, capsys):
     assert main(command(duo, tmp_path / "runs")) == 1
     said = capsys.readouterr().err
@@ -239,18 +230,22 @@ def test_without_a_root_nothing_is_written(duo, tmp_path, capsys):
     assert not [path for path in (tmp_path / "runs").rglob("*") if path.is_file()]
 
 
-def test_workers_and_the_decoded_cache_give_the_same_bytes(expected, root, duo, tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("FMTLBENCH_CACHE", str(tmp_path / "cache"))
-    for dataset in ("nyud", "pascal"):
-        assert main(["data", "cache", dataset, "--data-root", str(root)]) == 0
+def test_roots_workers_and_the_decoded_cache_give_the_same_bytes(expected, root, duo, tmp_path, monkeypatch):
+    """The root comes from the environment for the one, from the user's config file for the other."""
     from fmtlbench.data.cache import CachedDataset
 
     read = []
-    monkeypatch.setattr(CachedDataset, "sample", _told(CachedDataset.sample, read))
-    cached = run(duo, tmp_path / "cached", "--rounds", 2, "--data-root", root)
+    with monkeypatch.context() as patch:
+        patch.setenv("FMTLBENCH_CACHE", str(tmp_path / "cache"))
+        patch.setenv("FMTLBENCH_DATA", str(root))
+        for dataset in ("nyud", "pascal"):
+            assert main(["data", "cache", dataset]) == 0
+        patch.setattr(CachedDataset, "sample", _told(CachedDataset.sample, read))
+        cached = run(duo, tmp_path / "cached", "--rounds", 2)
     assert metrics(cached) == metrics(expected) and len(read) > 20
-    monkeypatch.undo()
-    working = run(duo, tmp_path / "workers", "--rounds", 2, "--data-root", root, "--set", "data.workers=2")
+    (tmp_path / "settings").mkdir()
+    (tmp_path / "settings" / "config.yml").write_text(f"data_root: {root}\n")
+    working = run(duo, tmp_path / "workers", "--rounds", 2, "--set", "data.workers=2")
     assert metrics(working) == metrics(expected) and working.name == expected.name
 
 

@@ -11,6 +11,7 @@ import json
 from pathlib import Path
 
 import pytest
+from kit import as_flags
 from made_recipes import plan
 
 from fmtlbench.api import launch
@@ -35,7 +36,7 @@ def reproduce(name: str, root: Path, *flags: str) -> int:
     planned = plan(name, root / "runs", "nano", **overrides)
     for run in planned.plan.runs:
         launch(run.request)
-    words = [word for key, value in overrides.items() for word in ("--set", f"{key}={json.dumps(value)}")]
+    words = as_flags(overrides)
     argv = ["reproduce", name, "--preset", "nano", "--out", str(root / "runs"), "-o", str(root / "made"), "--no-energy"]
     return main([*argv, *words, *flags])
 
@@ -88,7 +89,7 @@ def test_one_recipe_of_each_paper_from_runs_to_files(name, tmp_path, capsys):
 
 def test_the_command_makes_what_is_missing(tmp_path, capsys):
     """One run is made in a process of its own, as by bench."""
-    words = [word for key, value in QUICK.items() for word in ("--set", f"{key}={json.dumps(value)}")]
+    words = as_flags(QUICK)
     argv = ["reproduce", "fedhca2_figure7", "--preset", "nano", "--out", str(tmp_path / "runs"), "--no-energy"]
     assert main([*argv, *words, "-o", str(tmp_path / "made")]) == 0
     check_files("fedhca2_figure7", tmp_path / "made")

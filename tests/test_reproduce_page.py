@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from statistics import median
 
 import pytest
 
 from fmtlbench.bench.operations import Operations
 from fmtlbench.reports.recipes import recipe_names
-
-DOCS = Path(__file__).parents[1] / "docs"
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tiny import TOY
+from kit import TOY
 
 from fmtlbench import cli
 from fmtlbench.base.errors import FmtlbenchError, UsageError

@@ -1,27 +1,5 @@
-"""Three clients with one, two and four tasks: what methods are asked with end to end."""
+"""Former names of kit.py, for tests that are being written; goes."""
 
-from __future__ import annotations
+from kit import SMALLER, TRIO, rows_of
 
-import json
-
-TRIO = """\
-description: one single-task, one two-task and one four-task client
-paper: none
-version: 1
-clients:
-  - {dataset: nyud, tasks: [depth, edge, normals, semseg], id: four}
-  - {dataset: pascal, tasks: [sal], id: one}
-  - {dataset: pascal, tasks: [normals, edge], id: two}
-"""
-
-# What is asked of every method is asked with few images: two batches, or one in two epochs.
-SMALLER = {
-    "data.size": {"pascal": [32, 32], "nyud": [32, 32]},
-    "data.train_samples": {"pascal": 8, "nyud": 4},
-    "data.test_samples": {"pascal": 2, "nyud": 2},
-}
-
-
-def rows_of(result):
-    """The rows of a run's metrics.jsonl."""
-    return [json.loads(line) for line in (result.folder / "metrics.jsonl").read_text().splitlines()]
+__all__ = ["SMALLER", "TRIO", "rows_of"]

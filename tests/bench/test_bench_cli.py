@@ -10,7 +10,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from tiny import TINY
+from kit import TINY
 
 from fmtlbench import cli
 from fmtlbench.bench import child, device, here, workers

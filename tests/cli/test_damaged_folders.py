@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from interrupt import AtStep, Stopped
-from tiny import SCENARIO, TINY
+from kit import DUO, TINY
 
 import fmtlbench
 from fmtlbench.cli import main
@@ -45,7 +45,7 @@ DAMAGES = {
 def made(tmp_path_factory) -> Path:
     """A folder with a finished run and one that was stopped in its third round."""
     folder = tmp_path_factory.mktemp("made")
-    (folder / "duo.yml").write_text(SCENARIO)
+    (folder / "duo.yml").write_text(DUO)
     given = {"out": folder / "runs", "device": "cpu", **TINY}
     fmtlbench.run("local", folder / "duo.yml", rounds=1, **given)
     with pytest.raises(Stopped):

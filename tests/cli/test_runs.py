@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tiny import SCENARIO, TINY
+from kit import DUO, TINY
 
 import fmtlbench
 from fmtlbench.cli import main
@@ -27,7 +27,7 @@ RESULTS = Path(__file__).parents[2] / "results" / "nano-1"
 def made(tmp_path_factory) -> Path:
     """A folder with two runs."""
     folder = tmp_path_factory.mktemp("made")
-    (folder / "duo.yml").write_text(SCENARIO)
+    (folder / "duo.yml").write_text(DUO)
     given = {"rounds": 1, "out": folder / "runs", "device": "cpu", **TINY}
     fmtlbench.run("local", folder / "duo.yml", **given)
     fmtlbench.run("fedavg", folder / "duo.yml", seed=3, **given)

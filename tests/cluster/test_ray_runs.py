@@ -13,7 +13,7 @@ import time
 
 import pytest
 from interrupt import AfterRound, Stopped
-from tiny import THREE, TINY, TOY
+from kit import QUICK, THREE, TOY, as_flags
 
 import fmtlbench
 from fmtlbench import api
@@ -25,8 +25,6 @@ from fmtlbench.engine.ray.executor import RayExecutor
 
 ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.cluster
-
-SMALL = {**TINY, "train.local_epochs.nyud": 1, "data.size": {"pascal": [32, 32], "nyud": [32, 32]}}
 
 
 class Nodes:
@@ -84,8 +82,8 @@ def both(scenario, tmp_path):
     def run(algo, make=None, **options):
         here = {key: value for key, value in options.items() if not key.startswith("ray.")}
         made = [
-            fmtlbench.run(algo, scenario, out=tmp_path / "serial", rounds=3, **{**SMALL, **here}),
-            run_on_ray(algo, scenario, make, out=tmp_path / "ray", rounds=3, **{**SMALL, **options}),
+            fmtlbench.run(algo, scenario, out=tmp_path / "serial", rounds=3, **{**QUICK, **here}),
+            run_on_ray(algo, scenario, make, out=tmp_path / "ray", rounds=3, **{**QUICK, **options}),
         ]
         return [(result.folder / "metrics.jsonl").read_bytes() for result in made], made
 
@@ -187,7 +185,7 @@ def test_a_node_removed_in_the_middle_of_a_round_costs_time_only(whole, lose):
 def test_a_run_goes_on_under_the_other_executor_and_back(whole, scenario, tmp_path):
     def run(executor, stop_after=None, out="there"):
         stop = None if stop_after is None else AfterRound(stop_after)
-        asked = {"out": tmp_path / out, "executor": executor, "rounds": 4, **SMALL}
+        asked = {"out": tmp_path / out, "executor": executor, "rounds": 4, **QUICK}
         return fmtlbench.run(STATE, scenario, progress=stop, **asked)
 
     for executor, stop_after in (("serial", 1), ("ray", 3)):
@@ -201,7 +199,7 @@ def test_a_run_goes_on_under_the_other_executor_and_back(whole, scenario, tmp_pa
 
 
 def test_a_killed_driver_leaves_a_run_that_goes_on(whole, scenario, tmp_path):
-    flags = [word for key, value in SMALL.items() for word in ("--set", f"{key}={json.dumps(value)}")]
+    flags = as_flags(QUICK)
     command = [sys.executable, "-m", "fmtlbench", "run", "--algo", STATE, "--scenario", scenario, "--rounds", "4",
                "--executor", "ray", "--ray-address", whole.cluster.address, "--out", str(tmp_path / "killed"),
                *flags]  # fmt: skip
@@ -213,8 +211,8 @@ def test_a_killed_driver_leaves_a_run_that_goes_on(whole, scenario, tmp_path):
         time.sleep(0.02)
     driver.kill()
     driver.wait()
-    resumed = fmtlbench.run(STATE, scenario, out=tmp_path / "killed", executor="serial", rounds=4, **SMALL)
-    serial = fmtlbench.run(STATE, scenario, out=tmp_path / "whole", rounds=4, **SMALL)
+    resumed = fmtlbench.run(STATE, scenario, out=tmp_path / "killed", executor="serial", rounds=4, **QUICK)
+    serial = fmtlbench.run(STATE, scenario, out=tmp_path / "whole", rounds=4, **QUICK)
     assert not resumed.reused and resumed.summary == serial.summary
     assert (resumed.folder / "metrics.jsonl").read_bytes() == (serial.folder / "metrics.jsonl").read_bytes()
 
@@ -252,7 +250,7 @@ def test_a_method_that_machines_do_not_have_is_one_line(whole, scenario, tmp_pat
 
     with pytest.raises(UsageError, match=r"mine\.py: not there on a machine of the cluster"):
         changed = Changed(remote=remote)
-        run_on_ray(str(method), scenario, changed.executor, out=tmp_path / "runs", rounds=1, **SMALL)
+        run_on_ray(str(method), scenario, changed.executor, out=tmp_path / "runs", rounds=1, **QUICK)
 
 
 def test_a_method_that_fails_elsewhere_names_itself(whole, scenario, tmp_path):
@@ -264,19 +262,19 @@ def test_a_method_that_fails_elsewhere_names_itself(whole, scenario, tmp_path):
     )
     expected = r"wrong\.local_objective failed: ZeroDivisionError.*client nyud-multi-1, round 1"
     with pytest.raises(FmtlbenchError, match=expected) as caught:
-        fmtlbench.run(str(method), scenario, out=tmp_path / "runs", executor="ray", rounds=1, **SMALL)
+        fmtlbench.run(str(method), scenario, out=tmp_path / "runs", executor="ray", rounds=1, **QUICK)
     assert len(str(caught.value).splitlines()) == 1
 
 
 def test_a_process_that_finds_no_place_is_one_line(whole, scenario, tmp_path):
-    options = {**SMALL, "ray.workers": 1, "ray.memory_gb": 9e4, "ray.patience": 3, "ray.retries": 1}
+    options = {**QUICK, "ray.workers": 1, "ray.memory_gb": 9e4, "ray.patience": 3, "ray.retries": 1}
     with pytest.raises(FmtlbenchError, match=r"no machine of the cluster has room for a process \(.*90000\.0 GB"):
         fmtlbench.run(PLAIN, scenario, out=tmp_path / "runs", executor="ray", rounds=1, **options)
 
 
 def test_more_processes_than_there_is_room_for_are_refused_at_once(whole, scenario, tmp_path):
     with pytest.raises(FmtlbenchError, match="3 processes with 1 CPUs each, and the cluster has 2 CPUs"):
-        fmtlbench.run(PLAIN, scenario, out=tmp_path / "runs", executor="ray", **{**SMALL, "ray.workers": 3})
+        fmtlbench.run(PLAIN, scenario, out=tmp_path / "runs", executor="ray", **{**QUICK, "ray.workers": 3})
 
 
 def test_a_full_object_store_is_one_line(whole, scenario, tmp_path):
@@ -285,4 +283,4 @@ def test_a_full_object_store_is_one_line(whole, scenario, tmp_path):
 
     with pytest.raises(FmtlbenchError, match=r"object store has no room.*ray\.object_store_gb"):
         changed = Changed(put=full)
-        run_on_ray(PLAIN, scenario, changed.executor, out=tmp_path / "runs", rounds=1, **SMALL)
+        run_on_ray(PLAIN, scenario, changed.executor, out=tmp_path / "runs", rounds=1, **QUICK)

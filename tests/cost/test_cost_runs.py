@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from fake_sensors import FakeTracker
 from interrupt import AtStep, Stopped, die
-from tiny import TINY
+from kit import TINY
 
 from fmtlbench.cli import main
 from fmtlbench.config.resolve import resolve

@@ -12,7 +12,7 @@ from archives import open_real
 from fake_real import FakeReal, position_sample
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny import SCENARIO, TINY
+from kit import DUO, TINY
 
 from fmtlbench.base.errors import UsageError
 from fmtlbench.base.seeds import stream
@@ -296,7 +296,7 @@ def test_clients_with_wrong_labels_are_a_group_of_their_own():
 )
 def test_bad_values_are_refused_when_they_are_read(tmp_path, noise, said):
     file = tmp_path / "newcomer.yml"
-    file.write_text(SCENARIO.rpartition("evaluation")[0] + NEWCOMER)
+    file.write_text(DUO.rpartition("evaluation")[0] + NEWCOMER)
     with pytest.raises(UsageError) as caught:
         resolve("fedavg", str(file), overrides=TINY | {"data.label_noise": noise})
     assert all(words in str(caught.value) for words in said), caught.value

@@ -8,7 +8,7 @@ import torch
 from fake_data import Images
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny import TINY
+from kit import TINY
 
 from fmtlbench.base.seeds import stream
 from fmtlbench.config.resolve import resolve

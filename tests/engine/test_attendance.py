@@ -7,7 +7,7 @@ import json
 import pytest
 import torch
 from interrupt import stopped_and_whole
-from tiny import TINY, make_federation
+from kit import QUICK, make_federation
 
 import fmtlbench
 
@@ -21,7 +21,6 @@ clients:
   - {dataset: nyud, tasks: [depth], id: seldom, presence: 0.3}
 exchange: models
 """
-QUICK = {**TINY, "train.local_epochs.nyud": 1, "data.size.nyud": [32, 32]}
 
 
 @pytest.fixture

@@ -7,8 +7,7 @@ import math
 import pytest
 import torch
 from interrupt import stopped_and_whole
-from tiny import TINY, TWINS
-from trio import rows_of
+from kit import TINY, TWINS, rows_of
 
 import fmtlbench
 from fmtlbench.config.run_config import FederationConfig

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from interrupt import stopped_and_whole
-from tiny import TINY, make_federation
-from trio import rows_of
+from kit import TINY, make_federation, rows_of
 
 import fmtlbench
 from fmtlbench.config.run_config import FederationConfig

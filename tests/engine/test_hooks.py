@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 import textwrap
 from pathlib import Path
 
 import pytest
-from tiny import make_federation
+from kit import as_flags, make_federation
 
 from fmtlbench.algorithms import ALGORITHMS
 from fmtlbench.base.errors import FmtlbenchError, UsageError
@@ -227,7 +226,7 @@ def test_on_the_command_line_it_is_one_line_and_the_rounds_before_are_kept(mine,
         "def diagnostics(self):\n        self.n = getattr(self, 'n', 0) + 1\n"
         "        return {'x': 1.0} if self.n < 2 else sys.exit(0)"
     )
-    flags = [word for key, value in TINY.items() for word in ("--set", f"{key}={json.dumps(value)}")]
+    flags = as_flags(TINY)
     command = ["run", "--algo", method, "--scenario", twins, "--rounds", "3", "--device", "cpu", *flags]
     assert main([*command, "--out", str(tmp_path / "runs")]) == 1
     out, err = capsys.readouterr()

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from kit import DUO, TINY
 from safetensors.torch import load_file
-from tiny import SCENARIO, TINY
 
 import fmtlbench
 from fmtlbench.base.errors import UsageError
@@ -25,7 +25,7 @@ CPU = torch.device("cpu")
 
 
 def make(folder: Path, **given):
-    (folder / "duo.yml").write_text(SCENARIO)
+    (folder / "duo.yml").write_text(DUO)
     arguments = {"rounds": 1, "out": folder / "runs", "device": "cpu", **TINY}
     return fmtlbench.run("fedavg", folder / "duo.yml", **{**arguments, **given})
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 import torch
-from tiny import TINY, TWINS, make_federation
+from kit import TINY, TWINS, make_federation
 
 from fmtlbench.base.errors import UsageError
 from fmtlbench.config.resolve import parse_overrides, resolve

@@ -11,10 +11,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from tiny import THREE, TINY
+from kit import QUICK, THREE
 
 RECORDED = Path(__file__).parents[1] / "golden" / "recorded_run"
-OPTIONS = {**TINY, "train.local_epochs.nyud": 1, "data.size": {"pascal": [32, 32], "nyud": [32, 32]}}
 # Other kernels round differently, and three rounds of training make that larger.
 NEAR = {"rel": 0.05, "abs": 1e-3}
 
@@ -25,7 +24,7 @@ def make_run(folder):
 
     file = folder / "recorded.yml"
     file.write_text(THREE)
-    result = fmtlbench.run("fedhca2", str(file), out=folder / "runs", rounds=3, device="cpu", energy=False, **OPTIONS)
+    result = fmtlbench.run("fedhca2", str(file), out=folder / "runs", rounds=3, device="cpu", energy=False, **QUICK)
     session = json.loads((result.folder / "manifest.json").read_text())["sessions"][-1]
     numerics = result.summary["numerics"]
     made = {key: session[key] for key in ("versions", "arithmetic")} | {"numerics": numerics}

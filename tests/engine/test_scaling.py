@@ -9,7 +9,7 @@ import socket
 import numpy as np
 import pytest
 import torch
-from tiny import TINY, make_federation
+from kit import TINY, make_federation
 
 from fmtlbench.base.errors import FmtlbenchError, UsageError
 from fmtlbench.config.resolve import resolve

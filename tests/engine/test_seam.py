@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 import torch
-from tiny import THREE, TINY, make_federation
+from kit import QUICK, THREE, make_federation
 
 from fmtlbench.config.resolve import resolve
 from fmtlbench.engine.checkpoint import Checkpoint, save_checkpoint
@@ -14,8 +14,6 @@ from fmtlbench.engine.executor import SerialExecutor
 from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
 from fmtlbench.engine.messages import Evaluate, Install, Load, Save, Send, Train
-
-QUICK = {**TINY, "train.local_epochs.nyud": 1, "data.size": {"pascal": [32, 32], "nyud": [32, 32]}}
 
 
 @pytest.fixture

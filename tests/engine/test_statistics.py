@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 import torch
 from interrupt import stopped_and_whole
-from tiny import TINY, TWINS, make_federation
+from kit import TINY, TWINS, make_federation
 
 from fmtlbench.algorithms import ALGORITHMS
 from fmtlbench.algorithms.matfl import voting_tensors

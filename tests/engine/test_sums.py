@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from interrupt import stopped_and_whole
-from tiny import SCENARIO, TINY
+from kit import DUO, TINY
 
 import fmtlbench
 from fmtlbench.base.stored import DamagedRun
@@ -14,14 +14,14 @@ from fmtlbench.runs.folder import RunFolder
 from fmtlbench.runs.sums_file import read_sums, write_sums
 from fmtlbench.submissions.rescoring import find_difference, rescore
 
-LATE = SCENARIO.replace("personal]", "personal, unseen]").replace(
+LATE = DUO.replace("personal]", "personal, unseen]").replace(
     "clients:\n", "clients:\n  - {dataset: nyud, tasks: [semseg], id: late, pool: late, unseen: true}\n"
 )
 
 
 @pytest.fixture
 def run(tmp_path, scenario):
-    def run(algo="fedavg", text=SCENARIO, out="runs", **given):
+    def run(algo="fedavg", text=DUO, out="runs", **given):
         usual = {"rounds": 2, "out": tmp_path / out, "device": "cpu", "energy": False, "keep": "none"}
         return fmtlbench.run(algo, scenario(text), **{**usual, **TINY, **given})
 

@@ -9,7 +9,7 @@ import signal
 import pytest
 import torch
 from interrupt import AtMessage, always, unless
-from tiny import SCENARIO, TINY
+from kit import DUO, TINY
 
 from fmtlbench.algorithms.fedavg import FedAvg
 from fmtlbench.base.errors import FmtlbenchError
@@ -21,7 +21,7 @@ from fmtlbench.engine.messages import Evaluate, Install
 from fmtlbench.runs.store import RunStore
 
 # A pool of its own leaves the shares of the others as they are.
-LATE = SCENARIO.replace("evaluation: [global, personal]", "evaluation: [global, personal, unseen]").replace(
+LATE = DUO.replace("evaluation: [global, personal]", "evaluation: [global, personal, unseen]").replace(
     "clients:\n", "clients:\n  - {dataset: nyud, tasks: [semseg], id: late, pool: late, unseen: true}\n"
 )
 WIDE = {"pascal": [32, 64], "nyud": [32, 64]}  # instance norm needs two positions

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from tiny import SCENARIO, TINY, make_federation
+from kit import DUO, TINY, make_federation
 
 import fmtlbench
 from fmtlbench.base.errors import UsageError
@@ -19,7 +19,7 @@ SHOW = {"evaluation.updates": "encoder"}
 def play(scenario, tmp_path):
     def run(algo, rounds=2, **given):
         settings = {**TINY, "evaluation.every": 1, **given}
-        return fmtlbench.run(algo, scenario(SCENARIO), rounds=rounds, out=tmp_path / "runs", device="cpu", **settings)
+        return fmtlbench.run(algo, scenario(DUO), rounds=rounds, out=tmp_path / "runs", device="cpu", **settings)
 
     return run
 
@@ -58,7 +58,7 @@ def test_local_clients_show_their_encoders_without_traffic(play):
 
 
 def test_they_are_the_distances_that_the_encoders_went(scenario):
-    federation = make_federation("local", scenario(SCENARIO), **TINY, **SHOW)
+    federation = make_federation("local", scenario(DUO), **TINY, **SHOW)
     encoders = lambda: [client.main.flat.read("encoder")[0].double() for client in federation.executor.clients]
     start = encoders()
     row = federation.round(0, describe=True)
@@ -81,7 +81,7 @@ def test_a_run_of_one_round_has_its_updates(play):
 
 
 def test_configs_keep_their_hash(scenario):
-    path = scenario(SCENARIO)
+    path = scenario(DUO)
     usual, told, shown = (
         resolve("local", path, overrides={**TINY, **given}) for given in ({}, {"evaluation.updates": "shared"}, SHOW)
     )

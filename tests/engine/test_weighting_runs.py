@@ -7,8 +7,7 @@ from functools import partial
 import pytest
 import torch
 from interrupt import stopped_and_whole
-from tiny import TINY, make_federation
-from trio import SMALLER, TRIO, rows_of
+from kit import SMALLER, TINY, TRIO, make_federation, rows_of
 
 from fmtlbench.base.errors import FmtlbenchError, UsageError
 from fmtlbench.config.resolve import resolve

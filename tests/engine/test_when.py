@@ -9,7 +9,7 @@ import signal
 import pytest
 import torch
 from interrupt import AtMessage
-from tiny import TINY
+from kit import TINY
 
 import fmtlbench
 from fmtlbench.base.errors import UsageError

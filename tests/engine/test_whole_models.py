@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 import torch
 from interrupt import stopped_and_whole
-from tiny import TINY, make_federation
+from kit import TINY, make_federation
 
 from fmtlbench.algorithms.fedmtl import default_rho
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from interrupt import AfterRound, Stopped, killed_and_whole
-from tiny import TINY, make_federation
-from trio import SMALLER, TRIO, rows_of
+from kit import SMALLER, TINY, TRIO, make_federation, rows_of
 
 from fmtlbench.algorithms import ALGORITHMS
 from fmtlbench.base.errors import UsageError

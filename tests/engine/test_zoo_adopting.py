@@ -7,8 +7,7 @@ from functools import partial
 import pytest
 import torch
 from interrupt import killed_and_whole, stopped_and_whole
-from tiny import TINY, TWINS, make_federation
-from trio import SMALLER, rows_of
+from kit import SMALLER, TINY, TWINS, make_federation, rows_of
 
 from fmtlbench.algorithms.ifca import add_noise
 from fmtlbench.engine.losses import task_loss

@@ -7,8 +7,7 @@ from functools import partial
 import pytest
 import torch
 from interrupt import killed_and_whole, stopped_and_whole
-from tiny import TINY, TWINS, make_federation
-from trio import SMALLER, TRIO, rows_of
+from kit import SMALLER, TINY, TRIO, TWINS, make_federation, rows_of
 
 from fmtlbench.exchange import Owner
 

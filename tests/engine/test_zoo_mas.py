@@ -10,8 +10,7 @@ import signal
 import pytest
 import torch
 from interrupt import AtStep, die
-from tiny import TINY, make_federation
-from trio import SMALLER, TRIO, rows_of
+from kit import SMALLER, TINY, TRIO, make_federation, rows_of
 
 import fmtlbench
 from fmtlbench.base.errors import RefusedError

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tiny import TINY, make_federation
-from trio import SMALLER, TRIO, rows_of
+from kit import SMALLER, TINY, TRIO, make_federation, rows_of
 
 RESNET = {"model.architecture": "matfl", "model.backbone": "resnet_nano"}  # batch norms in encoder and decoders
 SWIN = {}  # layer norms in the encoder, batch norms in decoders

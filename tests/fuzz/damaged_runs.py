@@ -12,16 +12,16 @@ from unittest import mock
 import yaml
 from cases import ODD_TEXT, ODD_YAML, Case, Fifo, Link, altered, encoded, near, odd_value, yaml_text
 from hypothesis import strategies as st
+from kit import DUO, TINY, as_flags
 from made_rounds import write_rounds
 from made_runs import ST_MT_1, write_absence
 from robots import robots
-from tiny import SCENARIO, TINY
 
 # Trained, with what is kept of their networks; two leave what `plot hyperweights` and `plot grouping` draw.
 METHODS = {"local": "last", "fedhca2": "last", "matfl": "none"}
 WITH_CHECKPOINT = "fedhca2"  # as after a kill right behind the summary
 BINARY = (".safetensors", ".npz")  # endings of files that are not text
-FLAGS = tuple(word for key, value in TINY.items() for word in ("--set", f"{key}={json.dumps(value)}"))
+FLAGS = tuple(as_flags(TINY))
 _made: list[tempfile.TemporaryDirectory] = []  # removed when Python ends
 
 
@@ -32,7 +32,7 @@ def trained_runs() -> Path:
     from fmtlbench.runs.store import RunStore
 
     folder = new_folder()
-    (folder / "duo.yml").write_text(SCENARIO)
+    (folder / "duo.yml").write_text(DUO)
     given = {"scenario": str(folder / "duo.yml"), "rounds": 2, "out": folder / "runs", "device": "cpu", **TINY}
     for method, keep in METHODS.items():
         leaves = mock.patch.object(RunStore, "remove_surplus") if method == WITH_CHECKPOINT else nullcontext()

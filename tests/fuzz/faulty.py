@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from cases import DEADLINE, TookTooLong, alarm, odd_value
 from hypothesis import strategies as st
-from tiny import make_federation
+from kit import make_federation
 
 from fmtlbench.engine.checkpoint import Checkpoint, save_checkpoint
 

@@ -27,7 +27,7 @@ evaluation: [global, personal]
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A trained run of local, and its predictions as arrays."""
-    from tiny import TINY
+    from kit import TINY
 
     import fmtlbench
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from fake_data import FakeReader
 from interrupt import AfterRound, Stopped
-from tiny import TINY
+from kit import TINY
 
 import fmtlbench
 from fmtlbench.base.errors import FmtlbenchError, UsageError

@@ -49,7 +49,7 @@ class Place:
 
 @pytest.fixture(scope="session")
 def copied(tmp_path_factory):
-    """The environment in which `fmtlbench` is a copy of the package; in it only presets/nano.yml is another.
+    """The environment in which `fmtlbench` is a copy of the package; in it only config/presets/nano.yml is another.
 
     Whatever starts a process of its own (bench does) finds the same copy. Processes are forks of one that has imported
     everything (warm.py).
@@ -59,7 +59,7 @@ def copied(tmp_path_factory):
     shutil.copytree(ROOT / "fmtlbench", package)  # with what Python and numba have compiled: their times are kept
     for name in ("algorithms", "metrics", "reports", "scenarios"):
         shutil.copytree(ROOT / name, package / name)
-    file = package / "presets" / "nano.yml"
+    file = package / "config" / "presets" / "nano.yml"
     preset = yaml.safe_load(file.read_text(encoding="utf-8"))
     for section, values in SMALL.items():
         preset[section] |= values

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from archives import write_nyudv2, write_pascal
 from conftest import Place
-from snippets import Block, pages_to_read, read_blocks
-from test_docs import file_of_the_guide, make_robots
+from robots import write_robots
+from snippets import Block, pages_to_read, read_blocks, read_file, write_files
 
 pytestmark = pytest.mark.readme
 
@@ -50,9 +50,11 @@ def write_archives(folder: Path) -> None:
 
 BROUGHT = {  # page → what its readers have of their own
     "docs/commands.md": lambda folder: (write_archives(folder / "DIR"), write_predictions(folder / "DIR")),
-    "docs/add-your-own.md": lambda folder: ((folder / "robots").mkdir(), make_robots(folder / "robots")),
+    "docs/add-your-own.md": lambda folder: write_robots(folder, train=8, test=3),
     "docs/data.md": lambda folder: write_archives(folder / "DIR"),
-    "docs/probes.md": lambda folder: (folder / "my_method.py").write_text(file_of_the_guide("half_way.py")),
+    "docs/probes.md": lambda folder: (folder / "my_method.py").write_text(
+        read_file("docs/add-your-own.md", "half_way.py")
+    ),
     "docs/reproduce.md": lambda folder: write_archives(folder / "DATA"),
 }
 
@@ -87,11 +89,8 @@ def do_block(block: Block, place: Place) -> None:
 
 def do_page(page: str, place: Place) -> None:
     """Do what the page says, from its top to its end; files are there from the start, as they are first shown."""
-    blocks = read_blocks(page)
-    for block in reversed(blocks):
-        if block.kind == "file":
-            do_block(block, place)
-    for block in blocks:
+    write_files(page, place.folder)
+    for block in read_blocks(page):
         do_block(block, place)
 
 

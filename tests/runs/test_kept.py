@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import torch
 from interrupt import AfterRound, Stopped, always, unless
+from kit import DUO, TINY
 from safetensors.torch import load_file
-from tiny import SCENARIO, TINY
 
 import fmtlbench
 from fmtlbench.base.errors import FmtlbenchError, UsageError
@@ -34,14 +34,14 @@ from fmtlbench.runs.lock import StoreError
 from fmtlbench.runs.store import RunStore
 
 CPU = torch.device("cpu")
-UNSEEN = SCENARIO.replace("evaluation: [global, personal]", "evaluation: [global, unseen]").replace(
+UNSEEN = DUO.replace("evaluation: [global, personal]", "evaluation: [global, unseen]").replace(
     "clients:\n", "clients:\n  - {dataset: nyud, tasks: [depth], id: late, unseen: true}\n"
 )
 NUMBERS = ("metrics.jsonl", "summary.json", "config.yaml", "sums.npz")
 
 
 def run_of(folder: Path, **given):
-    (folder / "duo.yml").write_text(SCENARIO)
+    (folder / "duo.yml").write_text(DUO)
     arguments = {"rounds": 2, "out": folder / "runs", "device": "cpu", "algo": "fedavg", **TINY}
     return fmtlbench.run(scenario=folder / "duo.yml", **{**arguments, **given})
 

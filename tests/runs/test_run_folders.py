@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from interrupt import AtStep, Stopped
-from tiny import TINY
+from kit import TINY
 
 import fmtlbench
 from fmtlbench.base.errors import FmtlbenchError

@@ -10,7 +10,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from tiny import SCENARIO, TINY
+from kit import DUO, TINY
 
 import fmtlbench
 from fmtlbench.cli import main
@@ -40,7 +40,7 @@ class Mine(RMSE):
 def runs(tmp_path_factory):
     """A folder with a run of FedAvg and one of Local."""
     folder = tmp_path_factory.mktemp("submitted")
-    (folder / "duo.yml").write_text(SCENARIO)
+    (folder / "duo.yml").write_text(DUO)
     for algo in ("fedavg", "local"):
         given = {"rounds": 2, "out": folder / "runs", "device": "cpu", "energy": False, "keep": "none"}
         fmtlbench.run(algo, folder / "duo.yml", **given, **TINY)
@@ -268,7 +268,7 @@ def test_nothing_is_packed_that_would_be_refused(touched, tmp_path, capsys):
 
 def test_a_method_of_ones_own_travels_as_a_file_and_is_not_executed(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "duo.yml").write_text(SCENARIO)
+    (tmp_path / "duo.yml").write_text(DUO)
     (tmp_path / "mine.py").write_text(OWN_METHOD)
     given = {"rounds": 1, "out": tmp_path / "runs", "device": "cpu", "energy": False, "keep": "none"}
     fmtlbench.run(str(tmp_path / "mine.py"), tmp_path / "duo.yml", **given, **TINY)
@@ -296,7 +296,7 @@ def test_a_method_of_ones_own_travels_as_a_file_and_is_not_executed(tmp_path, mo
 
 
 def test_a_metric_from_a_file_is_refused(tmp_path, capsys):
-    (tmp_path / "duo.yml").write_text(SCENARIO)
+    (tmp_path / "duo.yml").write_text(DUO)
     (tmp_path / "metric.py").write_text(OWN_METRIC)
     given = {"rounds": 1, "out": tmp_path / "runs", "device": "cpu", "energy": False, "keep": "none"}
     own = {"evaluation.metrics.depth": str(tmp_path / "metric.py")}

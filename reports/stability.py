@@ -17,12 +17,12 @@ from ..base.errors import UsageError, nearest
 from ..base.words import say_count
 from .code_notes import code_notes
 from .collect import Collection
-from .compare import Installed, differences, published_runs, rows_for
 from .delta import BaseError, Delta, Gain, Units, gain, mean_units, primary_scores
 from .gains import Method, method_of
 from .intervals import LEVEL, corrected, mean_interval, mean_p, standard_error, std_interval
 from .leaderboard import Board, boards
-from .published import Published, load_published, number, published_names
+from .papers.compare import Installed, differences, published_runs, rows_for
+from .papers.published import Published, load_published, number, published_names
 from .reruns import Rerun
 from .settings import listed
 from .stats.order import METHODS, SEEDS, Agreement, Correlation, half_agreement, order_correlation

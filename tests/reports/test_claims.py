@@ -12,21 +12,12 @@ from made_runs import ST_MT_1
 from fmtlbench.base.errors import UsageError
 from fmtlbench.base.yamlfile import dump_yaml
 from fmtlbench.cli import main
-from fmtlbench.reports.claims import (
-    FAILS,
-    HOLDS,
-    NO_NUMBERS,
-    UNDECIDED,
-    EvidenceOfRuns,
-    PrintedEvidence,
-    claims_table,
-    judge,
-    judge_printed,
-    load_claims,
-)
 from fmtlbench.reports.collect import collect
 from fmtlbench.reports.formats import render
-from fmtlbench.reports.published import load_published, number
+from fmtlbench.reports.papers.claims import claims_table, judge, judge_printed, load_claims
+from fmtlbench.reports.papers.decide import FAILS, HOLDS, NO_NUMBERS, UNDECIDED
+from fmtlbench.reports.papers.published import load_published, number
+from fmtlbench.reports.papers.run_checks import EvidenceOfRuns
 
 HOLD_IN_PRINT = [
     "fedhca2_best_on_most_metrics_st_mt_1",
@@ -115,8 +106,8 @@ def test_without_numbers_are_only_figures_and_tables_without_any(printed):
     for verdict in printed:
         if verdict.answer == NO_NUMBERS and not verdict.claim.entry.figure:
             claim = verdict.claim
-            places = [place for check in claim.checks for place in check.places(claim.published)]
-            empty = any(number(place.row[place.column]) is None for place in places)
+            cells = [cell for check in claim.checks for cell in check.cells(claim.published)]
+            empty = any(number(cell.row[cell.column]) is None for cell in cells)
             assert empty or len(claim.published) < len(claim.tables), claim.name
         if verdict.claim.entry.figure:
             assert verdict.answer == NO_NUMBERS
@@ -127,7 +118,8 @@ def test_claims_are_told_apart_and_name_their_place(printed):
     assert len(printed) > 60
     for verdict in printed:
         claim = verdict.claim
-        assert claim.where.startswith(claim.entry.paper) and claim.says[0].isupper() and claim.says[-1] != "."
+        _, where, says = claim.labels
+        assert where.startswith(claim.entry.paper) and says[0].isupper() and says[-1] != "."
         assert verdict.statistic
 
 
@@ -184,7 +176,7 @@ class Made:
     """Numbers of the test's choosing: row name → column → seeds."""
 
     def __init__(self, table, numbers):
-        self.table, self.numbers = load_published(table), numbers
+        self.table, self.name, self.numbers = load_published(table), table, numbers
 
     def values(self, row, column):
         return self.numbers.get(self.table.row_name(row), {}).get(column)
@@ -212,7 +204,7 @@ def write(tmp_path, check, **given):
 
 def decided(tmp_path, check, *evidence, runs=None, **given):
     claim = load_claims(write(tmp_path, check, **given))["made"]
-    return judge(claim, {one.table.name: one for one in evidence}, runs)
+    return judge(claim, {one.name: one for one in evidence}, runs)
 
 
 BEST = {"kind": "better", "rows": {"method": "+Enc+Dec"}, "columns": ["delta_m"]}
@@ -350,7 +342,7 @@ def test_gains_between_tables(tmp_path):
 def test_printed_and_measured_numbers_do_not_meet(tmp_path):
     check = {"kind": "worse", "rows": {"table": NIID4}, "than": {"table": COST}, "columns": ["global_delta"]}
     measured = Made(NIID4, {"Local MD": {"global_delta": seeds(1)}})
-    verdict = decided(tmp_path, check, PrintedEvidence(load_published(COST)), measured, tables=[COST, NIID4])
+    verdict = decided(tmp_path, check, load_published(COST), measured, tables=[COST, NIID4])
     assert verdict.answer == NO_NUMBERS
 
 
@@ -396,8 +388,8 @@ def test_no_winner(tmp_path):
 def test_tables_without_printed_numbers_leave_a_claim_open(tmp_path):
     check = {"kind": "better", "rows": {"method": "FedAvg", "arch": "MD"}, "columns": ["global_delta"]}
     check["than"] = {"method": "Local", "arch": "MD"}
-    printed = PrintedEvidence(load_published(NIID4))
-    assert decided(tmp_path, check, PrintedEvidence(load_published(UNPRINTED)), table=UNPRINTED).answer == NO_NUMBERS
+    printed = load_published(NIID4)
+    assert decided(tmp_path, check, load_published(UNPRINTED), table=UNPRINTED).answer == NO_NUMBERS
     assert decided(tmp_path, check, printed, tables=[NIID4, UNPRINTED]).answer == UNDECIDED
     worst = {**check, "rows": check["than"], "than": check["rows"]}
     assert decided(tmp_path, worst, printed, tables=[NIID4, UNPRINTED]).answer == FAILS

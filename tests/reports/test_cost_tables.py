@@ -15,7 +15,7 @@ from fmtlbench.cli import main
 from fmtlbench.reports.collect import collect
 from fmtlbench.reports.cost import CONVENTIONS, PAPERS_INTENSITY, cost_tables
 from fmtlbench.reports.delta import Bases
-from fmtlbench.reports.published import load_published
+from fmtlbench.reports.papers.published import load_published
 from fmtlbench.reports.time_to_target import Spent, arrivals, delta_curve, resolution
 
 # Every task of the local run ends at 50 (depth 0.5).

@@ -9,9 +9,9 @@ from fmtlbench.base.errors import UsageError
 from fmtlbench.cli._installed import Installed
 from fmtlbench.config.resolve import resolve
 from fmtlbench.reports.collect import collect
-from fmtlbench.reports.compare import compare
 from fmtlbench.reports.delta import Delta, find_reference
-from fmtlbench.reports.published import load_published
+from fmtlbench.reports.papers.compare import compare
+from fmtlbench.reports.papers.published import load_published
 
 NAME = "fedhca2_table1_st_mt_1"
 PAPER = {"scenario": "st_mt_1", "preset": "paper", "data": "real", "rounds": 100, "clients": ST_MT_1}

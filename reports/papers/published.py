@@ -264,7 +264,7 @@ def printed_cell(text: str, spread: str = "") -> Cell:
 def _column(published: Published, name: str) -> Column:
     short = {"global": "G-FL", "personal": "P-FL"}
     if name in published.deltas:
-        return published.column(name, short[published.deltas[name]] if len(published.deltas) > 1 else "")
+        return published.column(name, short.get(published.deltas[name], "") if len(published.deltas) > 1 else "")
     if name not in published.scores:
         return published.column(name)
     meaning = published.scores[name]

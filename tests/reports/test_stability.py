@@ -311,15 +311,15 @@ def test_pairs_by_hand(tmp_path):
     pairs = {(p.a[0], p.b[0]): p for p in one.pairs}
     base, tie = pairs["local", "fedavg"], pairs["fedavg", "ditto"]
     assert (base.mean, base.std) == (pytest.approx(-2), pytest.approx((2 / 3) ** 0.5))
-    assert base.needed == seeds_needed(2, (2 / 3) ** 0.5)
-    assert (tie.mean, tie.needed) == (0, None) and tie.p == pytest.approx(1)
+    assert base.seeds_needed == seeds_needed(2, (2 / 3) ** 0.5)
+    assert (tie.mean, tie.seeds_needed) == (0, None) and tie.p == pytest.approx(1)
     t = 2 / ((2 / 3) ** 0.5 / 2)
     from scipy.stats import t as student
 
-    assert base.p == pytest.approx(2 * student.sf(t, 3)) and base.p_corrected == pytest.approx(3 * base.p)
+    assert base.p == pytest.approx(2 * student.sf(t, 3)) and base.p_holm == pytest.approx(3 * base.p)
     assert base.apart and not tie.apart
     table = next(table for table in stability_tables([one]) if table.name.startswith("power"))
-    assert table.rows[0].cells[1].value == base.needed and table.rows[0].cells[1].signs == "†"
+    assert table.rows[0].cells[1].value == base.seeds_needed and table.rows[0].cells[1].signs == "†"
     assert table.rows[1].cells[2].word == MANY == "more than 1000"
 
 

@@ -140,6 +140,7 @@ def test_every_format_tells_it(tmp_path, capsys, verb):
             assert main([verb, str(tmp_path), "--format", style]) == 0
             told = capsys.readouterr().out
             assert "made by 2 versions of the code: engine differs between FedAvg; and Local" in told, style
+            assert "U+" not in told  # what LaTeX has no letter for
 
 
 def test_a_site_tells_it_and_shows_the_code_of_a_run(tmp_path):

@@ -142,8 +142,3 @@ def test_a_wrong_file_is_one_line_with_its_place(root, tmp_path, capsys, text, s
     assert main(["cost", str(root), "--over", str(written(tmp_path, text))]) == 2
     err = capsys.readouterr().err
     assert said in err and len(err.splitlines()) == 1
-
-
-def test_over_has_no_other_convention(root, capsys):
-    assert main(["cost", str(root), "--over", "x.yml", "--convention", "fmtl-bench"]) == 2
-    assert "--over x.yml: counts time in a way of its own" in capsys.readouterr().err

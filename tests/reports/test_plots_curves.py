@@ -314,11 +314,6 @@ def test_one_evaluated_round_is_one_whole_tick(tmp_path):
     assert [tick for tick in figure.axes[0].get_xticks() if low <= tick <= high] == [2]
 
 
-def test_clients_needs_two_numbers_of_them(runs):
-    with pytest.raises(PlotError, match="all runs have 2 clients"):
-        draw("clients", runs)
-
-
 def test_clients_of_local_runs_alone_is_nothing(tmp_path):
     write_rounds(tmp_path, "local")
     with pytest.raises(PlotError, match="all runs are local"):

@@ -12,7 +12,6 @@ from report_kit import TRIPLE, change_lines, draw
 
 from fmtlbench.base.errors import FmtlbenchError, UsageError
 from fmtlbench.reports.collect import collect
-from fmtlbench.reports.plots import KINDS
 from fmtlbench.reports.plots._curves import PlotError
 from fmtlbench.reports.plots.grouping import grouping_frequency, layer_votes, short_names
 from fmtlbench.reports.plots.hyperweights import hyperweights_data
@@ -358,9 +357,3 @@ def test_distribution_calls_the_data_what_they_are(tmp_path):
         assert names <= {text.get_text() for text in figure.axes[0].texts}
     with pytest.raises(UsageError, match="different data"):
         draw("distribution", collect([tmp_path]))
-
-
-def test_unknown_kind(runs):
-    with pytest.raises(UsageError, match="did you mean 'pareto'"):
-        draw("paretto", runs)
-    assert len(KINDS) == 10

@@ -172,11 +172,9 @@ def test_a_parameter_of_the_scenario(tmp_path):
             UsageError,
             "--option: no option of these runs' methods 'algo.friend'; did you mean",
         ),
-        ({"option": "train.rate"}, UsageError, r"--option: no value of a setting 'train\.rate'"),
         ({"option": "algo.variant", "task": "depth"}, PlotError, "MaT-FL .*has voting.*at least two values are needed"),
         ({"option": "algo.friends", "task": "sal"}, PlotError, "no score of task 'sal'; there are"),
         ({"option": "algo.friends", "scenario": "dua"}, UsageError, "did you mean 'duo'"),
-        ({}, UsageError, "sweep: which option"),
     ],
 )
 def test_what_is_missing_is_said(friends, options, error, words):

@@ -32,17 +32,6 @@ def test_runs_is_the_default_folder(runs, monkeypatch, capsys):
     assert "runs: no such folder" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("style", ["table", "csv", "md", "latex"])
-def test_leaderboard_to_stdout_and_to_a_file(runs, tmp_path, capsys, style):
-    assert main(["leaderboard", str(runs), "--format", style]) == 0
-    out = capsys.readouterr().out
-    assert "FedAvg" in out
-    target = tmp_path / "out.txt"
-    assert main(["leaderboard", str(runs), "--format", style, "-o", str(target)]) == 0
-    assert target.read_text(encoding="utf-8") == out
-    assert capsys.readouterr().out == ""
-
-
 def test_standalone_is_a_document_and_latex_s_alone(runs, capsys):
     assert main(["leaderboard", str(runs), "--format", "latex", "--standalone"]) == 0
     out = capsys.readouterr().out

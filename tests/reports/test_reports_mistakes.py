@@ -19,11 +19,16 @@ MISTAKES = [  # argv, exit code, words
     (["leaderboard", "RUNS", "--baseline", "fedavgg"], 2, "did you mean 'fedavg'"),
     (["leaderboard", "RUNS", "-o", "/nowhere/at/all.md"], 2, "no folder /nowhere/at"),
     (["leaderboard", "RUNS", "--format", "html"], 2, "give it with -o DIR"),
+    (["leaderboard", "RUNS", "--rows", ""], 2, "expected names"),
+    (["leaderboard", "SCALE", "--task-weights", "sal=2"], 2, "no run has sal"),
+    (["leaderboard", "RUNS", "--task-weights", "depth=1,depth=2"], 2, "given twice"),
+    (["leaderboard", "RUNS", "--baseline", "fedavg", "--reference", "algo=local"], 2, "give one of them"),
     (["stats", "RUNS", "--correction", "hochberg"], 2, "correction 'hochberg'"),
     (["stats", "RUNS", "--scenario", "dua"], 2, "did you mean 'duo'?"),
     (["stats", "RUNS", "--alpha", "1.5"], 2, "between 0 and 1"),
     (["stats", "RUNS", "--pair", "fedavg"], 2, "expected two different methods"),
     (["stats", "RUNS", "--split", "personal"], 2, "valid: global"),
+    (["stats", "LOCAL"], 1, "no two methods have a common block"),
     (["stability", "RUNS", "--power", "1"], 2, "--power 1: expected a probability between 0 and 1"),
     (["stability", "RUNS", "--pair", "fedavg"], 2, "expected two different methods"),
     (["stability", "RUNS", "--pair", "fedavg,fedhca"], 2, "did you mean"),
@@ -36,6 +41,8 @@ MISTAKES = [  # argv, exit code, words
     (["cost", "RUNS", "--target", "nan"], 2, "--target nan: expected a percentage such as -10"),
     (["cost", "RUNS", "--scenario", "du"], 2, "did you mean 'duo'"),
     (["cost", "RUNS", "--format", "json", "--standalone"], 2, "belongs to --format latex"),
+    (["cost", "RUNS", "--over", "x.yml", "--convention", "fmtl-bench"], 2, "--over x.yml: counts time in"),
+    (["plot", "distribution", "RUNS", "--delta-over", "clients", *PLOT], 2, "shows no Δm"),
     (["plot", "round", "RUNS", *PLOT], 2, "no kind of figure 'round'; did you mean 'rounds'"),
     (["plot", "distribution", "MORE", *PLOT], 2, "choose one with --scenario: duo, scale"),
     (["plot", "rounds", "FEDAVG", *PLOT], 1, "Δm needs the local run"),
@@ -45,7 +52,6 @@ MISTAKES = [  # argv, exit code, words
     (["plot", "clients", "RUNS", *PLOT], 1, "at least two numbers of clients"),
     (["plot", "sweep", "RUNS", *PLOT], 2, "sweep: which option? For example --option algo.friends"),
     (["plot", "sweep", "RUNS", "--option", "train.rl", *PLOT], 2, "no value of a setting 'train.rl'; did you mean"),
-    (["plot", "updates", "FEDAVG", "--method", "umap", *PLOT], 2, "--method: no method 'umap'"),
     (["plot", "rounds", "NOWHERE", *PLOT], 2, "no such folder"),
 ]  # fmt: skip
 
@@ -63,7 +69,12 @@ def runs(tmp_path_factory):
 
 @pytest.mark.parametrize(("argv", "code", "words"), MISTAKES)
 def test_a_mistake_is_one_line(runs, tmp_path, capsys, argv, code, words):
-    places = {"RUNS": [runs / "runs"], "MORE": [runs / "runs", runs / "more"], "NOWHERE": [runs / "nowhere"]}
+    places = {
+        "RUNS": [runs / "runs"],
+        "MORE": [runs / "runs", runs / "more"],
+        "SCALE": [runs / "more"],
+        "NOWHERE": [runs / "nowhere"],
+    }
     places |= {name.upper(): [runs / "runs" / "duo" / name] for name in ("local", "fedavg")}
     line = [str(folder) for word in argv for folder in places.get(word, [word.replace("OUT", str(tmp_path))])]
     assert main(line) == code
@@ -72,7 +83,7 @@ def test_a_mistake_is_one_line(runs, tmp_path, capsys, argv, code, words):
 
 
 def test_verbs_that_read_runs_never_import_torch(runs, tmp_path):
-    """In one process: tables first, which draw nothing, then figures."""
+    """In one process: tables first, which draw nothing and make no pages, then figures."""
     code = """
 import sys
 from fmtlbench.cli import main
@@ -84,7 +95,7 @@ def check(lines, heavy):
         assert not loaded, (line, loaded)
 tables = [["leaderboard", root], ["export", root], ["cost", root], ["published", "--audit"], ["stability", root]]
 tables += [["compare", paper, "--published", "fedhca2_table1_st_mt_1"]]
-check(tables, {"torch", "timm", "torchvision", "matplotlib", "numba", "codecarbon"})
+check(tables, {"torch", "timm", "torchvision", "matplotlib", "numba", "codecarbon", "jinja2"})
 check([["stats", root, "-o", out], ["plot", "rounds", root, "-o", out + "/a.svg"]], {"torch", "timm", "torchvision"})
 """
     argv = [sys.executable, "-c", code, *map(str, (runs / "runs", runs / "paper", tmp_path))]

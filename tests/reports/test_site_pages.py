@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-import textwrap
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -150,21 +147,6 @@ def test_nothing_from_a_run_becomes_markup(site):
 def test_a_template_that_shows_what_nobody_gave_fails():
     with pytest.raises(UndefinedError, match="'title' is undefined"):
         load_templates().from_string("<p>{{ title }}</p>").render(text="")
-
-
-@pytest.mark.parametrize("words", [["--help"], ["leaderboard", "runs", "--format", "md"]])
-def test_tables_as_text_load_no_templates(runs, words):
-    code = """\
-        import sys
-        from fmtlbench.cli import main
-        try:
-            code = main(sys.argv[1:])
-        except SystemExit as end:
-            code = end.code
-        sys.exit(code or ("templates are loaded" if "jinja2" in sys.modules else 0))
-    """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code), *words], capture_output=True, timeout=120)
-    assert done.returncode == 0 and done.stdout, done.stderr
 
 
 @pytest.mark.parametrize("text", ["", " ", "a", " a ", "\n", "<&\"'", "\x00", "a  b"])

@@ -411,13 +411,6 @@ def test_json_and_csv_hold_the_same_numbers(runs, tmp_path, capsys):
         assert method["columns"]["nyud/depth/RMSE"]["std"] == float(row["nyud/depth/RMSE_std"])
 
 
-@pytest.mark.parametrize("style", ["md", "latex"])
-def test_other_formats(runs, style, capsys):
-    assert main(["stability", str(runs), "--format", style]) == 0
-    out = capsys.readouterr().out
-    assert "FedAvg" in out and "U+" not in out
-
-
 def test_one_pair(runs, capsys):
     assert main(["stability", str(runs), "--pair", "fedhca2,FedAvg", "--format", "csv"]) == 0
     there = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))[-1]

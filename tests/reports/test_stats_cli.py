@@ -66,8 +66,3 @@ def test_two_methods(runs, tmp_path, capsys):
     out = capsys.readouterr().out
     assert "not tested" in out and "P(FedHCA² better than Local)" in out
     assert {path.name for path in tmp_path.iterdir()} == {"pvalues.pdf", "pvalues.png"}
-
-
-def test_one_method_is_one_line(runs, capsys):
-    assert main(["stats", str(runs / "duo" / "local")]) == 1
-    assert capsys.readouterr().err.count("\n") == 1

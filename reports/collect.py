@@ -107,16 +107,14 @@ def _collect(paths: Iterable[str | Path], reading: tuple[str, ...]) -> Collectio
     absent = _absent(files, problems)
     for folder, name in folders:
         try:
-            run = RunRecord.read(folder, name, reading)
+            summary = RunFolder(folder).summary()
+            if summary is None:
+                problems += [] if folder in absent else [Problem(folder, "not finished")]
+                continue
+            absent.pop(folder, None)
+            runs.append(RunRecord.read(folder, name, summary, reading))
         except DamagedRun as error:
             problems.append(Problem(folder, error.reason))
-            absent.pop(folder, None)
-            continue
-        if run is not None:
-            runs.append(run)
-            absent.pop(folder, None)
-        elif folder not in absent:
-            problems.append(Problem(folder, "not finished"))
     problems += [Problem(f, f"failed: {a.reason}", absence=True) for f, a in absent.items() if a.why == FAILED]
     labels = Labels([*(run.summary for run in runs), *map(vars, absent.values())])
     shapes: dict[tuple, dict[str, str]] = {}

@@ -46,21 +46,17 @@ class RunRecord:
     merged: tuple = ()  # equal for runs of one table where tables hold several settings
 
     @classmethod
-    def read(cls, folder: Path, name: str, reading: Iterable[str] = ()) -> RunRecord | None:
-        """Read a run, and look at the files that will be read of it; None: it is not finished.
+    def read(cls, folder: Path, name: str, summary: Summary, reading: Iterable[str] = ()) -> RunRecord:
+        """Make the record of a run, and look at the files that will be read of it.
 
         Raises:
             DamagedRun: One of its files cannot be read.
         """
-        files = RunFolder(folder)
-        summary = files.summary()
-        if summary is None:
-            return None
-        run = cls(folder, name, summary, files.tuning())
-        for file in ("version", "setting"):  # from other files where the summary does not tell
-            getattr(run, file)
+        run = cls(folder, name, summary, RunFolder(folder).tuning())
+        for told in ("version", "setting"):  # by other files where the summary does not tell
+            getattr(run, told)
         for file in reading:
-            getattr(files, file)()
+            getattr(run.files, file)()
         return run
 
     @property

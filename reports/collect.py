@@ -20,7 +20,7 @@ from ..base.words import say_count
 from ..config.setting import OWN_FILES, flatten
 from ..runs.absence import FAILED, Absence, absent_folder, read_absence
 from ..runs.find import locate_runs
-from ..runs.folder import everybody
+from ..runs.folder import RunFolder, everybody
 from .labels import Labels, client_groups
 from .runs import Problem, RunRecord
 

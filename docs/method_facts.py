@@ -34,7 +34,7 @@ from fmtlbench.reports.collect import collect
 from fmtlbench.reports.delta import Delta
 from fmtlbench.reports.labels import zoo_rank
 from fmtlbench.reports.leaderboard import Board, boards
-from fmtlbench.reports.published import Published, as_table, load_published, number, published_names
+from fmtlbench.reports.papers.published import Published, as_table, load_published, number, published_names
 from fmtlbench.reports.table import mean_cell
 from fmtlbench.scenarios import Expectation, Scenario, load_scenario, probe_names, scenario_files
 

@@ -80,7 +80,7 @@ def merge_settings(collection: Collection, axes: Sequence[str]) -> Collection:
         rest = setting.apart_from(axes)
         scenario = "several scenarios" if "scenario" in axes else rest.value("scenario")
         table = (scenario, "" if other_data else run.data_key, rest.key)
-        merged.append(replace(run, row=row, table=table, label=", ".join(row)))
+        merged.append(replace(run, row=row, merged=table, label=", ".join(row)))
     _refuse_mixed_rows(merged, values)
     if "scenario" in axes:  # of the same data, other scenarios may use another part
         _refuse_other_data(merged)

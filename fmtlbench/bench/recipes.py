@@ -14,11 +14,12 @@ from ..base.words import dataset_title
 from ..config.presets import preset_options, read_preset
 from ..config.request import RunRequest
 from ..config.resolve import resolve_without_method
-from ..reports.claims import EvidenceOfRuns, Verdict, judge, judge_printed, load_claims
 from ..reports.collect import Collection, RunRecord, collect, empty_collection, relabel
 from ..reports.delta import Delta, Reference
-from ..reports.recipes import COST, NETWORKS, Recipe, Wanted, load_recipe, recipe_names, stand_ins
-from ..reports.reproduced import Made, Reproduced, count_table, figure_notes, reproduce_table
+from ..reports.papers.claims import Verdict, judge, judge_printed, load_claims
+from ..reports.papers.recipes import COST, NETWORKS, Recipe, Wanted, load_recipe, recipe_names, stand_ins
+from ..reports.papers.reproduced import Made, Reproduced, count_table, figure_notes, reproduce_table
+from ..reports.papers.run_checks import EvidenceOfRuns
 from ..reports.settings import merge_settings
 from ..runs.absence import failed_file
 from ..runs.folder import RunFolder
@@ -279,7 +280,7 @@ def judge_runs(planned: Sequence[Planned]) -> list[tuple[Verdict, Verdict]]:
         for claim in load_claims().values()
         if set(claim.tables) & asked.keys() or (claim.entry.paper, claim.figure) in figures
     ]
-    tables = {name: make_table(one).evidence() for name, one in asked.items() if one.recipe.table is not None}
+    tables = {name: make_table(one) for name, one in asked.items() if one.recipe.table is not None}
     runs: dict[Path, RunRecord] = {}
     for one in planned:
         if one.recipe.is_figure and one.recipe.kind in SINGLE:

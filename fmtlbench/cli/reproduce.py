@@ -202,7 +202,7 @@ def _write_text(path: Path, text: str) -> None:
 
 
 def _list(args: argparse.Namespace) -> int:
-    from ..reports.recipes import load_recipe, recipe_names
+    from ..reports.papers.recipes import load_recipe, recipe_names
 
     records = []
     for recipe in map(load_recipe, recipe_names()):
@@ -227,8 +227,8 @@ def _print_claims(planned: list[Planned], args: argparse.Namespace) -> int:
     """Print the verdicts on the claims about the chosen recipes: in print, and on our runs."""
     from ..base.errors import UsageError
     from ..bench.recipes import judge_runs
-    from ..reports.claims import compare_verdicts
     from ..reports.formats import render
+    from ..reports.papers.claims import compare_verdicts
 
     verdicts = judge_runs(planned)
     if not verdicts:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from ..base.errors import UsageError, unknown
+from ..base.errors import UsageError, short_repr, unknown
+from ..base.extends import ENDINGS, EXTENDS, list_ancestry, merge
 from ..base.names import check_name, name_files
-from ..base.schema import build
+from ..base.schema import build, locate
 from ..base.yamlfile import load_yaml
 from ..data.plugins import take_file
 from ._parameters import Parameters
@@ -33,6 +35,10 @@ __all__ = [
     "scenario_files",
     "take_files",
 ]
+
+
+# In a file that extends another: what differs in each of its groups of clients, and groups that come after them.
+EACH, FURTHER = "each", "further"
 
 
 def scenario_files() -> dict[str, Path]:
@@ -67,22 +73,73 @@ def probe_names() -> list[str]:
 
 
 def read_scenario(name: str) -> tuple[str, dict, dict[str, str]]:
-    """Read a scenario by name or by path, before overrides and checks; return its name, data and origins."""
-    if name.endswith((".yml", ".yaml")):
-        path = Path(name)
-    else:
+    """Read a scenario by name or by path with all that it extends, before overrides and checks.
+
+    Returns:
+        Its name, its data, and where each value stands.
+    """
+    ancestry = list_ancestry(name, "", "scenario", _find_scenario, _load)
+    data: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for file in reversed(ancestry):
+        data.pop("description", None)  # of what is extended
+        _extend(data, origins, *_load(file))
+    return ancestry[0].stem, data, origins
+
+
+def _find_scenario(given: str, where: str) -> Path:
+    """Return the file of a scenario that is given by name or by path; `where` names it, if a file does."""
+    if not given.endswith(ENDINGS):
         files = scenario_files()
-        if name not in files:
-            raise unknown("scenario", name, files)
-        path = files[name]
+        if given not in files:
+            raise unknown("scenario", given, files, where)
+        return files[given]
+    path = Path(given)
+    if where and not path.is_file():
+        raise UsageError(f"{where}: no such file: {path}")
+    return path
+
+
+def _load(path: Path) -> tuple[dict, dict[str, str]]:
+    """Read one file, unmerged; refuse what is not of a scenario's form."""
     check_name(path.stem, "scenario", str(path))
     data, origins = load_yaml(path)
     if not isinstance(data, dict):
         raise UsageError(f"{path}: expected a mapping with keys description, paper, version, clients")
     if "name" in data:
         raise UsageError(f"{origins['name']}: name: a scenario is named by its file ({path.stem}); remove the key")
+    for key, form in ((EACH, dict), (FURTHER, list)):
+        if key not in data:
+            continue
+        where = f"{locate(key, origins)}: {key}"
+        if EXTENDS not in data or "clients" in data:
+            raise UsageError(f"{where}: is said of another scenario's clients; name it with extends, leave clients")
+        if not isinstance(data[key], form):
+            expected = "a mapping" if form is dict else "a list"
+            raise UsageError(f"{where}: expected {expected}, got {short_repr(data[key])}")
     _complete_paths(path, data)
-    return path.stem, data, origins
+    return data, origins
+
+
+def _extend(data: dict[str, Any], origins: dict[str, str], own: dict[str, Any], lines: Mapping[str, str]) -> None:
+    """Put what a file says into the data of what it extends, and its lines into theirs."""
+    own.pop(EXTENDS, None)
+    each, further = own.pop(EACH, {}), own.pop(FURTHER, [])
+    merge(data, own, origins)
+    origins.update({path: line for path, line in lines.items() if path.partition(".")[0] not in (EACH, FURTHER)})
+    groups = data.get("clients")
+    for i, group in enumerate(groups if isinstance(groups, list) else ()):
+        if isinstance(group, dict):
+            merge(group, deepcopy(each), origins, f"clients.{i}")
+            origins |= _move_lines(lines, EACH, f"clients.{i}")
+    if isinstance(groups, list):
+        for i, group in enumerate(further):
+            origins |= _move_lines(lines, f"{FURTHER}.{i}", f"clients.{len(groups)}")
+            groups.append(group)
+
+
+def _move_lines(lines: Mapping[str, str], old: str, new: str) -> dict[str, str]:
+    return {new + path[len(old) :]: line for path, line in lines.items() if f"{path}.".startswith(f"{old}.")}
 
 
 def _complete_paths(path: Path, data: dict) -> None:
@@ -93,8 +150,8 @@ def _complete_paths(path: Path, data: dict) -> None:
 
     if isinstance(files := data.get("datasets"), list):
         data["datasets"] = [beside(file, "") for file in files]
-    if isinstance(rule := data.get("partition"), dict):
-        rule["kind"] = beside(rule.get("kind", "equal"), ".py")
+    if isinstance(rule := data.get("partition"), dict) and "kind" in rule:
+        rule["kind"] = beside(rule["kind"], ".py")
     for group in _list_groups(data):
         if isinstance(tasks := group.get("tasks"), list):
             group["tasks"] = [beside(task, ".py") for task in tasks]
@@ -119,8 +176,9 @@ def take_files(data: dict, tree: dict, where: str = "") -> None:
 
 
 def _list_groups(data: dict) -> list[dict]:
-    groups = data.get("clients")
-    return [group for group in groups if isinstance(group, dict)] if isinstance(groups, list) else []
+    """List what a scenario says of groups of clients, in whatever form of it makes sense so far."""
+    listed = [group for key in ("clients", FURTHER) if isinstance(data.get(key), list) for group in data[key]]
+    return [group for group in (*listed, data.get(EACH)) if isinstance(group, dict)]
 
 
 def load_scenario(name: str) -> Scenario:

@@ -11,14 +11,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ...base import extends
 from ...base.errors import UsageError, short_repr, unknown
+from ...base.extends import ENDINGS, EXTENDS, merge
 from ...base.names import check_name, name_files
 from ...base.schema import locate, plain
 from ...base.yamlfile import load_yaml
 from ..named_files import rewrite_files
 
-ENDINGS = (".yml", ".yaml")  # what ends so is a file, all else a name
-EXTENDS = "extends"
 MAPPINGS = ("federation", "data", "model", "train", "evaluation", "algorithms", "architectures")
 KEYS = ("description", EXTENDS, "checkpoint_every", *MAPPINGS)
 
@@ -59,22 +59,7 @@ def list_ancestry(given: str, where: str = "") -> list[Path]:
     Raises:
         UsageError: One of them does not exist, or they extend each other in a circle.
     """
-    chain: list[Path] = []
-    while True:
-        file = find_preset(given, where)
-        if file.resolve() in [earlier.resolve() for earlier in chain]:
-            circle = " → ".join(str(link) for link in (*chain, file))
-            raise UsageError(f"{where}: presets extend each other in a circle: {circle}")
-        chain.append(file)
-        tree, origins = _load(file)
-        if EXTENDS not in tree:
-            return chain
-        where = f"{locate(EXTENDS, origins)}: {EXTENDS}"
-        if not isinstance(tree[EXTENDS], str) or not tree[EXTENDS]:
-            raise UsageError(f"{where}: expected a preset's name or file, got {short_repr(tree[EXTENDS])}")
-        given = tree[EXTENDS]
-        if given.endswith(ENDINGS):
-            given = str(file.parent / given)  # beside the file that names it
+    return extends.list_ancestry(given, where, "preset", find_preset, _load)
 
 
 def read_preset(given: str, where: str = "") -> tuple[dict, dict[str, str]]:
@@ -90,7 +75,7 @@ def _combine(ancestry: Sequence[Path], with_folders: bool) -> tuple[dict, dict[s
         own, lines = _load(file)
         own.pop(EXTENDS, None)
         tree.pop("description", None)  # of what is extended
-        _merge(tree, _with_folder(own, file.parent) if with_folders else own, origins, "")
+        merge(tree, _with_folder(own, file.parent) if with_folders else own, origins)
         origins.update(lines)
     return tree, origins
 
@@ -115,18 +100,6 @@ def _load(file: Path) -> tuple[dict, dict[str, str]]:
 def _with_folder(tree: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Return a preset's data in which the files that it names lie in `folder`."""
     return rewrite_files(tree, lambda name: str((folder / name).absolute()))
-
-
-def _merge(tree: dict[str, Any], own: Mapping[str, Any], origins: dict[str, str], path: str) -> None:
-    """Put the values of `own` into `tree`: mappings are merged key by key, all else replaces what was there."""
-    for key, value in own.items():
-        here = f"{path}.{key}" if path else str(key)
-        if isinstance(value, dict) and isinstance(tree.get(key), dict):
-            _merge(tree[key], value, origins, here)
-            continue
-        for stale in [place for place in origins if place.startswith(f"{here}.")]:
-            del origins[stale]
-        tree[key] = value
 
 
 def identify_preset(given: str) -> str | None:

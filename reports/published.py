@@ -165,7 +165,7 @@ def fits(row: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
 
 @cache
 def _index() -> dict[str, Any]:
-    return load_yaml(FOLDER / "tables.yml")[0]
+    return load_yaml(FOLDER / "tables.yml")
 
 
 def paper_title(paper: str) -> str:

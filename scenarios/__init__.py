@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
-from copy import deepcopy
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from ..base.errors import UsageError, short_repr, unknown
-from ..base.extends import ENDINGS, EXTENDS, list_ancestry, merge
+from ..base.extends import ENDINGS, EXTENDS, read_ancestry
+from ..base.located import Items, Tree, locate
 from ..base.names import check_name, name_files
-from ..base.schema import build, locate
+from ..base.schema import build
 from ..base.yamlfile import load_yaml
 from ..data.plugins import take_file
 from ._parameters import Parameters
@@ -72,19 +72,14 @@ def probe_names() -> list[str]:
     return [name for name, file in scenario_files().items() if load_scenario(str(file)).probe is not None]
 
 
-def read_scenario(name: str) -> tuple[str, dict, dict[str, str]]:
-    """Read a scenario by name or by path with all that it extends, before overrides and checks.
-
-    Returns:
-        Its name, its data, and where each value stands.
-    """
-    ancestry = list_ancestry(name, "", "scenario", _find_scenario, _load)
-    data: dict[str, Any] = {}
-    origins: dict[str, str] = {}
-    for file in reversed(ancestry):
+def read_scenario(name: str) -> tuple[str, Tree]:
+    """Read a scenario by name or by path with all that it extends, before overrides and checks: its name, its data."""
+    ancestry = read_ancestry(name, "", "scenario", _find_scenario, _load)
+    data = Tree()
+    for _, own in reversed(ancestry):
         data.pop("description", None)  # of what is extended
-        _extend(data, origins, *_load(file))
-    return ancestry[0].stem, data, origins
+        _extend(data, own)
+    return ancestry[0][0].stem, data
 
 
 def _find_scenario(given: str, where: str) -> Path:
@@ -100,46 +95,38 @@ def _find_scenario(given: str, where: str) -> Path:
     return path
 
 
-def _load(path: Path) -> tuple[dict, dict[str, str]]:
+def _load(path: Path) -> Tree:
     """Read one file, unmerged; refuse what is not of a scenario's form."""
     check_name(path.stem, "scenario", str(path))
-    data, origins = load_yaml(path)
+    data = load_yaml(path)
     if not isinstance(data, dict):
         raise UsageError(f"{path}: expected a mapping with keys description, paper, version, clients")
     if "name" in data:
-        raise UsageError(f"{origins['name']}: name: a scenario is named by its file ({path.stem}); remove the key")
+        raise UsageError(f"{locate(data, 'name')}: name: a scenario is named by its file ({path.stem}); remove the key")
     for key, form in ((EACH, dict), (FURTHER, list)):
         if key not in data:
             continue
-        where = f"{locate(key, origins)}: {key}"
+        where = f"{locate(data, key)}: {key}"
         if EXTENDS not in data or "clients" in data:
             raise UsageError(f"{where}: is said of another scenario's clients; name it with extends, leave clients")
         if not isinstance(data[key], form):
             expected = "a mapping" if form is dict else "a list"
             raise UsageError(f"{where}: expected {expected}, got {short_repr(data[key])}")
     _complete_paths(path, data)
-    return data, origins
+    return data
 
 
-def _extend(data: dict[str, Any], origins: dict[str, str], own: dict[str, Any], lines: Mapping[str, str]) -> None:
-    """Put what a file says into the data of what it extends, and its lines into theirs."""
-    own.pop(EXTENDS, None)
-    each, further = own.pop(EACH, {}), own.pop(FURTHER, [])
-    merge(data, own, origins)
-    origins.update({path: line for path, line in lines.items() if path.partition(".")[0] not in (EACH, FURTHER)})
+def _extend(data: Tree, own: Tree) -> None:
+    """Put what a file says into the data of what it extends."""
+    each, further = own.pop(EACH, Tree()), own.pop(FURTHER, Items())
+    data.merge(own)
     groups = data.get("clients")
-    for i, group in enumerate(groups if isinstance(groups, list) else ()):
-        if isinstance(group, dict):
-            merge(group, deepcopy(each), origins, f"clients.{i}")
-            origins |= _move_lines(lines, EACH, f"clients.{i}")
-    if isinstance(groups, list):
+    if isinstance(groups, Items):
+        for group in groups:
+            if isinstance(group, Tree):
+                group.merge(each.copy())
         for i, group in enumerate(further):
-            origins |= _move_lines(lines, f"{FURTHER}.{i}", f"clients.{len(groups)}")
-            groups.append(group)
-
-
-def _move_lines(lines: Mapping[str, str], old: str, new: str) -> dict[str, str]:
-    return {new + path[len(old) :]: line for path, line in lines.items() if f"{path}.".startswith(f"{old}.")}
+            groups.add(group, locate(further, str(i)))
 
 
 def _complete_paths(path: Path, data: dict) -> None:
@@ -149,12 +136,12 @@ def _complete_paths(path: Path, data: dict) -> None:
         return str((path.parent / value).absolute()) if isinstance(value, str) and value.endswith(endings) else value
 
     if isinstance(files := data.get("datasets"), list):
-        data["datasets"] = [beside(file, "") for file in files]
+        files[:] = [beside(file, "") for file in files]
     if isinstance(rule := data.get("partition"), dict) and "kind" in rule:
         rule["kind"] = beside(rule["kind"], ".py")
     for group in _list_groups(data):
         if isinstance(tasks := group.get("tasks"), list):
-            group["tasks"] = [beside(task, ".py") for task in tasks]
+            tasks[:] = [beside(task, ".py") for task in tasks]
 
 
 def take_files(data: dict, tree: dict, where: str = "") -> None:
@@ -183,9 +170,10 @@ def _list_groups(data: dict) -> list[dict]:
 
 def load_scenario(name: str) -> Scenario:
     """Load and check a scenario by name or by path, with its parameters at their defaults."""
-    stem, data, origins = read_scenario(name)
-    Parameters(stem, data, origins).fill(data)
+    stem, data = read_scenario(name)
+    Parameters(stem, data).fill(data)
     take_files(data, {}, name)
-    scenario = build(Scenario, {"name": stem, **data}, origins)
-    check_scenario(scenario, origins)
+    data["name"] = stem
+    scenario = build(Scenario, data)
+    check_scenario(scenario, data)
     return scenario

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..base.errors import FmtlbenchError
+from ..base.located import Tree, locate, located
 from ..base.names import check_name
-from ..base.schema import build, limits, locate, plain
+from ..base.schema import build, limits, plain
 from ..base.user_code import UserCode
 from ..base.yamlfile import dump_yaml
 from ..data.amounts import Amounts
@@ -208,24 +209,20 @@ class PresetFile:
     options: dict[str, Any] = dataclasses.field(default_factory=dict)  # those that it gives the run's method
 
 
-def _move_old_values(tree: Any, origins: Mapping[str, str]) -> tuple[Any, dict[str, str]]:
-    """Return tree and origins with the values of older versions moved to their present places.
+def _move_old_values(tree: Tree) -> None:
+    """Move the values of older versions to their present places.
 
     Every old config had these values, whatever its network. If the network has no such option, the value is dropped.
     """
-    origins = dict(origins)
     for new, moved in MOVED.items():
         (old_section, old_name), (section, group, option) = moved.first.split("."), new.split(".")
-        holder, model = (tree.get(name) if isinstance(tree, Mapping) else None for name in (old_section, section))
-        if not (isinstance(holder, Mapping) and old_name in holder and isinstance(model, Mapping)) or group in model:
+        holder, model = tree.get(old_section), tree.get(section)
+        if not (isinstance(holder, Tree) and old_name in holder and isinstance(model, Tree)) or group in model:
             continue
-        value = holder[old_name]
-        tree = {**tree, old_section: {name: given for name, given in holder.items() if name != old_name}}
+        value, place = holder.pop(old_name), locate(holder, old_name)
         network = ARCHITECTURES.get(model["architecture"]) if isinstance(model.get("architecture"), str) else None
         if network is not None and network.has_option(option):
-            tree[section] = {**model, group: {option: value}}
-            origins[new] = locate(moved.first, origins)
-    return tree, origins
+            model.section(group).put(option, value, place)
 
 
 @dataclass(frozen=True)
@@ -251,16 +248,19 @@ class RunConfig:
     preset_file: PresetFile = dataclasses.field(default_factory=PresetFile)
 
     @classmethod
-    def from_tree(cls, tree: Any, origins: Mapping[str, str]) -> RunConfig:
-        """Read back what `dump` wrote, as YAML gives it; `origins` says on which line each value stands."""
-        config = build(cls, *_move_old_values(tree, origins))
+    def from_tree(cls, tree: Any) -> RunConfig:
+        """Read back what `dump` wrote, as YAML gives it."""
+        if isinstance(tree, Mapping):
+            tree = located(tree, locate(tree), tree)
+            _move_old_values(tree)
+        config = build(cls, tree)
         # A stored file may have been edited: its names must not lead out of the folders we write to.
         names = {"algorithm.name": "method", "scenario.name": "scenario", "preset": "preset"}
         for key, kind in (names | {"model.architecture": "architecture"}).items():
             section, _, field = key.rpartition(".")
             name = getattr(getattr(config, section) if section else config, field)
-            check_name(name, kind, f"{locate(key, origins)}: {key}")
-        check_client_names(config.scenario, origins, "scenario")
+            check_name(name, kind, f"{locate(tree, key)}: {key}")
+        check_client_names(config.scenario, tree["scenario"])
         return config.with_exchange()
 
     def dump(self) -> str:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ...base.errors import UsageError, unknown
-from ...base.schema import build, build_mapping, locate
+from ...base.located import locate, look_up
+from ...base.schema import build, build_mapping
 from ...base.yamlfile import load_yaml
 from ..published import FOLDER, Published, load_published, table_names
 from ._cells import Evidence, Pool
@@ -84,9 +85,8 @@ def load_claims(file: Path = FILE) -> dict[str, Claim]:
     Raises:
         UsageError: A claim that names what does not exist; says which claim, where it stands and what is close.
     """
-    data, origins = load_yaml(file)
-    index = build(_Index, data, origins)
-    return {name: _claim(name, entry, index, origins) for name, entry in index.claims.items()}
+    index = build(_Index, load_yaml(file))
+    return {name: _claim(name, entry, index) for name, entry in index.claims.items()}
 
 
 @dataclass(frozen=True)
@@ -95,10 +95,10 @@ class _Index:
     alike: dict[str, Any] = field(default_factory=dict)  # head → printed name → the name that counts between tables
 
 
-def _claim(name: str, given: Any, index: _Index, origins: Mapping[str, str]) -> Claim:
+def _claim(name: str, given: Any, index: _Index) -> Claim:
     path = f"claims.{name}"
-    where = f"{locate(path, origins)}: claim {name}"
-    entry = build(Entry, given, origins, path)
+    where = f"{locate(given)}: claim {name}"
+    entry = build(Entry, given, path)
     claim = Claim(name, entry, alike=index.alike)
     papers = load_published(table_names()[0]).index["papers"]
     if entry.paper not in papers:
@@ -115,12 +115,12 @@ def _claim(name: str, given: Any, index: _Index, origins: Mapping[str, str]) -> 
         raise UsageError(f"{where}: a check on runs needs the scenario that they are of")
     kinds = RUN_KINDS if entry.figure else KINDS
     made: list[Any] = []
-    for i, check in enumerate(given_checks):
-        here = f"{path}.check" if entry.check is not None else f"{path}.checks.{i}"
-        kind = build_mapping(check, origins, here).get("kind")
+    for key in ["check"] if entry.check is not None else [f"checks.{i}" for i in range(len(given_checks))]:
+        check, here = look_up(given, key), f"{path}.{key}"
+        kind = build_mapping(check, here).get("kind")
         if kind not in kinds:
             raise unknown("kind of check", str(kind), kinds, where)
-        made.append(build(kinds[kind], check, origins, here))
+        made.append(build(kinds[kind], check, here))
     if entry.figure:
         for check in made:
             check.verify(where)

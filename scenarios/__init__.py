@@ -13,7 +13,6 @@ from ..base.located import Items, Tree, locate
 from ..base.names import check_name, name_files
 from ..base.schema import build
 from ..base.yamlfile import load_yaml
-from ..data.plugins import take_file
 from ._parameters import Parameters
 from ._probe import ROLES, Expectation, Probe
 from ._schema import ClientSpec, Partition, Scenario, check_client_names, check_images, check_scenario
@@ -152,6 +151,8 @@ def take_files(data: dict, tree: dict, where: str = "") -> None:
         tree: the tree of the config, which notes the files.
         where: what messages begin with.
     """
+    from ..data.plugins import take_file  # here: reports read a config's roles without data
+
     rule = data.get("partition")
     if isinstance(rule, dict) and isinstance(kind := rule.get("kind"), str) and kind.endswith(".py"):
         rule["kind"] = take_file("partition", kind, where, tree)

@@ -66,17 +66,21 @@ class Scenario:
     """One benchmark setting: who the clients are and how they are judged."""
 
     name: str
-    description: str
-    paper: str
+    description: str = limits(role="neutral")
+    paper: str = limits(role="neutral")
     version: int
     clients: tuple[Group, ...]
     partition: Partition = Partition()
     evaluation: tuple[Literal["global", "personal", "unseen"], ...] = ("global",)
     # What the paper's clients exchange, unless federation.exchange says otherwise: decoders one by one, or models.
-    exchange: Literal["decoders", "models"] = "decoders"
+    # `federation.exchange` is what the run used.
+    exchange: Literal["decoders", "models"] = limits("decoders", role="neutral")
     parameters: dict[str, Any] = field(default_factory=dict)  # name → number: what the file left open, as it was set
-    probe: Probe | None = None  # what is known of the answer here, if anything is
-    datasets: tuple[str, ...] = ()  # files that bring its datasets, .py or .yml, beside the scenario's own file
+    # What is known of the answer here, if anything is: used after the runs, to judge them.
+    probe: Probe | None = limits(None, role="neutral")
+    datasets: tuple[str, ...] = limits(
+        (), role="neutral"
+    )  # files that bring its datasets, .py or .yml, beside the scenario's own file
 
     def parties(self) -> tuple[ClientSpec, ...]:
         """Return the clients that take part one by one, in file order, each with an id of its own."""

@@ -15,8 +15,9 @@ from fmtlbench.base.yamlfile import load_yaml
 from fmtlbench.cli import main
 from fmtlbench.config.request import RunRequest, place_beside
 from fmtlbench.config.resolve import check_preset, read_method, resolve, resolve_stored, split_method
+from fmtlbench.config.roles import roles
 from fmtlbench.config.run_file import ask_for_run
-from fmtlbench.config.setting import LATER, WEIGHTING, WEIGHTING_OPTIONS
+from fmtlbench.config.setting import WEIGHTING, WEIGHTING_OPTIONS
 from fmtlbench.data import plugins
 from fmtlbench.data.plugins import load_plugins
 from fmtlbench.runs.code_identity import PARTS, Sources
@@ -78,7 +79,10 @@ def store(folder, config):
 
 def test_equal_is_what_configs_had_before():
     plain = resolve("fedavg", "mt_mt")
-    assert (plain.train.weighting, plain.train.weighting_options) == (LATER[WEIGHTING], LATER[WEIGHTING_OPTIONS])
+    assert (plain.train.weighting, plain.train.weighting_options) == (
+        roles().since[WEIGHTING],
+        roles().since[WEIGHTING_OPTIONS],
+    )
     assert weighed("equal").hash() == plain.hash() and plain.method == "fedavg"
 
 

@@ -14,23 +14,41 @@ from .errors import UsageError, nearest, short_repr
 from .located import Located, locate
 
 T = TypeVar("T")
+MISSING = dataclasses.MISSING
 
 
 def limits(
-    default: Any = dataclasses.MISSING,
+    default: Any = MISSING,
     *,
     low: float | None = None,
     above: float | None = None,
     high: float | None = None,
     below: float | None = None,
     doc: str = "",
+    role: Literal["neutral", "own", "incidental"] | None = None,
+    since: Any = MISSING,
+    moved: Mapping[str, Any] | None = None,
 ) -> Any:
     """Make a dataclass field with bounds: low ≤ value ≤ high or above < value < below.
 
     In a list or mapping, the bounds are for each value.
+
+    Args:
+        default: Of the field; a class makes a new one for each record.
+        low: The least value.
+        above: All values are above it.
+        high: The greatest value.
+        below: All values are below it.
+        doc: What it means, for those who choose it.
+        role: What a field of a config is for, if it does not decide numbers (`config/roles.py`).
+        since: What held before the field was there: with this value a config is what it was without it.
+        moved: Names of values below the field → the places that they had in earlier versions.
     """
     bounds = {"low": low, "above": above, "high": high, "below": below}
-    return dataclasses.field(default=default, metadata={**bounds, "doc": doc})
+    metadata = {**bounds, "doc": doc, "role": role, "since": since, "moved": moved or {}}
+    if isinstance(default, type):
+        return dataclasses.field(default_factory=default, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 def build(cls: type[T], data: Any, path: str = "") -> T:

@@ -27,8 +27,9 @@ from ..scenarios import Parameters, check_scenario, read_scenario, scenario_file
 from ..weightings import WEIGHTINGS
 from .checks import check_together
 from .presets import find_preset, identify_preset, name_preset, read_preset
+from .roles import roles
 from .run_config import NUMERICS_VERSION, RunConfig
-from .setting import EQUAL, INCIDENTAL, MOVED, WEIGHTING, WEIGHTING_OPTIONS, Setting, digest, identity, is_below, is_own
+from .setting import EQUAL, WEIGHTING, WEIGHTING_OPTIONS, Setting, digest, identity, is_below, is_own
 
 
 def parse_overrides(assignments: Iterable[str], flag: str = "--set", example: str = "train.lr=1e-3") -> dict[str, Any]:
@@ -130,7 +131,7 @@ def _departures(config: RunConfig, usual: Setting | None, overrides: Mapping[str
     if usual is None:
         return given
     own = [f"{path}.{domain}" for path in BY_DOMAIN for domain in config.scenario.domains]
-    differences = config.setting().differences(usual, skip=INCIDENTAL)
+    differences = config.setting().differences(usual, skip=roles().incidental)
     if differences.keys() & {"model.pretrained", "model.backbone"}:
         differences.pop("model.weights_sha256", None)  # it goes with them
     return {
@@ -438,7 +439,7 @@ def _fill_in_weighting(tree: Tree) -> None:
 
 def _check_places(tree: Tree) -> None:
     """Refuse a value at a place that it was moved from; the error names the new place."""
-    for path, moved in MOVED.items():
+    for path, moved in roles().moved.items():
         section, _, name = moved.first.partition(".")
         if isinstance(tree.get(section), Mapping) and name in tree[section]:
             option = path.rpartition(".")[2]

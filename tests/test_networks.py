@@ -361,7 +361,7 @@ def test_an_older_config_is_read_as_what_it_was(tmp_path, steps):
     config = resolve("local", "iid1_sdmt", overrides={"model.architecture": "tc", "model.options.task_steps": steps})
     file = tmp_path / "config.yaml"
     file.write_text(yaml.safe_dump(old_tree(config, steps)))
-    again = RunConfig.from_tree(*load_yaml(file))
+    again = RunConfig.from_tree(load_yaml(file))
     assert again == config and again.hash() == config.hash()
     assert Setting.of(old_tree(config, steps)) == config.setting()
     assert config.setting().value("model.options.task_steps") == steps
@@ -372,7 +372,7 @@ def test_an_older_config_of_another_network_is_read_too(tmp_path, preset, steps)
     config = resolve("local", "iid1_sdmt", preset, overrides={"model.architecture": "md"})
     file = tmp_path / "config.yaml"
     file.write_text(yaml.safe_dump(old_tree(config, steps)))
-    again = RunConfig.from_tree(*load_yaml(file))
+    again = RunConfig.from_tree(load_yaml(file))
     assert again == config and again.model.options == {}
     assert Setting.of(old_tree(config, steps)) == config.setting()
 

@@ -161,7 +161,7 @@ def carry_over(asked: Asked, preset: str) -> Asked | str:
     overrides = dict(asked.overrides)
     backbone = overrides.get("model.backbone")
     small = set(stand_ins().values())
-    if backbone is not None and read_preset(preset)[0].get("model", {}).get("backbone") in small:
+    if backbone is not None and read_preset(preset).get("model", {}).get("backbone") in small:
         if backbone not in stand_ins() and backbone not in small:
             return f"{backbone} has no form as small as the networks of preset {preset}"
         overrides["model.backbone"] = stand_ins().get(backbone, backbone)
@@ -169,7 +169,7 @@ def carry_over(asked: Asked, preset: str) -> Asked | str:
     carried = {f"algo.{key}": value for key, value in preset_options(own).get(asked.algo, {}).items()}
     network = preset_options(own, "architectures").get(overrides.get("model.architecture", ""), {})
     carried |= {f"model.options.{key}": value for key, value in network.items()}
-    metrics = read_preset(own)[0].get("evaluation", {}).get("metrics", {})
+    metrics = read_preset(own).get("evaluation", {}).get("metrics", {})
     carried |= {f"evaluation.metrics.{task}": metric for task, metric in metrics.items()}
     return replace(asked, preset=preset, overrides={**carried, **overrides})
 

@@ -25,7 +25,7 @@ class LossWeights:
 
     def __init__(self, config: TrainConfig, specs: Sequence[TaskSpec], device: torch.device) -> None:
         chosen = WEIGHTINGS[config.weighting]
-        params = build_options(chosen, config.weighting_options, {}, "train.weighting_options")
+        params = build_options(chosen, config.weighting_options, "train.weighting_options")
         self.tasks = tuple(spec.name for spec in specs)
         self.weighting: Weighting = call_hook(chosen.name, "__init__", chosen, params, self.tasks)
         self.device = device

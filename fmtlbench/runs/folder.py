@@ -74,7 +74,7 @@ class RunFolder:
             UsageError: There is none, or it is no YAML.
             DamagedRun: It is empty or no mapping.
         """
-        return self.config_with_lines()[0]
+        return read_config(self.path / file_names.CONFIG)
 
     def run_config(self) -> RunConfig:
         """Build the run's config from its file.
@@ -84,11 +84,7 @@ class RunFolder:
         """
         from ..config.run_config import RunConfig
 
-        return RunConfig.from_tree(*self.config_with_lines())
-
-    def config_with_lines(self) -> tuple[Any, dict[str, str]]:
-        """Read the config as nested plain values, and on which line each stands."""
-        return read_config(self.path / file_names.CONFIG)
+        return RunConfig.from_tree(self.config())
 
     def config_text(self) -> str:
         """Read the config as it is written; OSError where it is lost."""

@@ -7,7 +7,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ..config.presets import default_options
-from ..config.setting import EQUAL, LATER
+from ..config.roles import roles
+from ..config.setting import EQUAL
 from ..weightings import WEIGHTINGS
 from .records import WeightingRecord
 
@@ -58,7 +59,7 @@ FAULTS = (
 def _tell_faults(config: RunConfig) -> dict[str, Any]:
     """Return what is set of faults and compression, by path."""
     values = {path: attrgetter(path)(config) for path in FAULTS}
-    return {path: value for path, value in values.items() if value != LATER[path]}
+    return {path: value for path, value in values.items() if value != roles().since[path]}
 
 
 def describe_setting(config: RunConfig) -> dict[str, Any]:

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from ...base.errors import UsageError, unknown
-from ...base.schema import build, build_mapping, locate
+from ...base.located import locate, look_up
+from ...base.schema import build, build_mapping
 from ...base.words import say_count
 from ...base.yamlfile import load_yaml
 from ..table import Cell, Column, Row, Table
@@ -100,25 +101,24 @@ def load_claims(file: Path = FILE) -> dict[str, Claim]:
     Raises:
         UsageError: A claim that names what does not exist; says which claim, where it stands and what is close.
     """
-    data, origins = load_yaml(file)
-    whole = build(_File, data, origins)
-    return {name: _claim(name, entry, whole.alike, origins) for name, entry in whole.claims.items()}
+    whole = build(_File, load_yaml(file))
+    return {name: _claim(name, entry, whole.alike) for name, entry in whole.claims.items()}
 
 
-def _claim(name: str, given: Any, alike: Alike, origins: Mapping[str, str]) -> Claim:
+def _claim(name: str, given: Any, alike: Alike) -> Claim:
     path = f"claims.{name}"
-    where = f"{locate(path, origins)}: claim {name}"
-    entry = build(Entry, given, origins, path)
+    where = f"{locate(given)}: claim {name}"
+    entry = build(Entry, given, path)
     checks = (entry.check,) if entry.check is not None else entry.checks
     _check_entry(Claim(name, entry), bool(checks), where)
     kinds = RUN_KINDS if entry.figure else KINDS
     made: list[Any] = []
-    for i, check in enumerate(checks):
-        here = f"{path}.check" if entry.check is not None else f"{path}.checks.{i}"
-        kind = build_mapping(check, origins, here).get("kind")
+    for key in ["check"] if entry.check is not None else [f"checks.{i}" for i in range(len(checks))]:
+        check, here = look_up(given, key), f"{path}.{key}"
+        kind = build_mapping(check, here).get("kind")
         if kind not in kinds:
             raise unknown("kind of check", str(kind), kinds, where)
-        made.append(build(kinds[kind], check, origins, here))
+        made.append(build(kinds[kind], check, here))
     if entry.figure:
         for check in made:
             check.verify(where)

@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from ...base.errors import FmtlbenchError, UsageError, nearest
-from ...config.setting import INCIDENTAL, Setting
+from ...config.roles import roles
+from ...config.setting import Setting
 from ...runs.absence import Absence
 from ..code_notes import code_notes
 from ..collect import Collection, RunRecord
@@ -208,7 +209,7 @@ def _changed_values(run: RunRecord, model: Mapping[str, str], installed: Install
         return [f"the preset cannot be compared with ({error})"]
     file = run.values.value("model.weights_sha256")
     weights = [f"encoder weights of a file (sha256 {file[:8]}), which need not be the paper's"] if file else []
-    changed = run.values.differences(ideal, skip=(*INCIDENTAL, *TOLD, "scenario.parameters"))
+    changed = run.values.differences(ideal, skip=(*roles().incidental, *TOLD, "scenario.parameters"))
     return weights + [f"{path} {mine} (preset: {theirs})" for path, (mine, theirs) in changed.items()]
 
 

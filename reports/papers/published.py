@@ -189,7 +189,7 @@ def as_list(wanted: Any) -> list[Any]:
 
 @cache
 def _index() -> dict[str, Any]:
-    return load_yaml(FOLDER / "tables.yml")[0]
+    return load_yaml(FOLDER / "tables.yml")
 
 
 def papers() -> dict[str, str]:

@@ -205,7 +205,7 @@ class Recipe:
 
 @cache
 def _index() -> dict[str, Any]:
-    return load_yaml(FOLDER / "recipes.yml")[0]
+    return load_yaml(FOLDER / "recipes.yml")
 
 
 def stand_ins() -> Mapping[str, str]:

@@ -17,7 +17,7 @@ from ..config.request import place_beside, place_files
 from ..config.resolve import check_scenario_name, parse_overrides, read_method
 from ..config.setting import WEIGHTING
 from ..scenarios import probe_names, read_scenario, scenario_files
-from .asked import BASELINE, Asked, label_of, lay_above, parse_seeds
+from .asked_runs import BASELINE, Asked, label_of, lay_above, parse_seeds
 from .ranges import MOST_TRIALS, split
 from .trials import Trials, read_trials
 

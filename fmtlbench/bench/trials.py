@@ -13,7 +13,7 @@ from ..config.run_config import RunConfig
 from .ranges import MOST_TRIALS, Range, draw_trials, list_trials, parse_ranges, parse_search, parse_sweep, ranges_for
 
 if TYPE_CHECKING:
-    from .asked import Asked
+    from .asked_runs import Asked
     from .grid import Flags, GridFile
 
 

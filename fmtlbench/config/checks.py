@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ..base.errors import RefusedError, nearest
 from ..base.schema import locate
 from ..data.datasets import domains
-from ..data.memory import check_config_memory
+from ..data.machine_limits import check_config_memory
 from ..data.meters import fits_task
 from ..metrics import METRICS
 from ..networks.catalog import STRIDES, TIMM, misfit

@@ -29,7 +29,7 @@ from ..networks.network import network_of
 from .checkpoint import read_state, write_state
 from .client_models import build_client_model
 from .compression import Compressor
-from .epoch_watch import DivergedError, EpochWatch
+from .epoch_losses import DivergedError, EpochLosses
 from .evaluate import evaluate
 from .loss_weights import LossWeights, needs_weights
 from .losses import task_loss
@@ -58,7 +58,7 @@ from .split_network import SplitNetwork
 from .state_trees import map_leaves, to_device
 from .torch_compile import compiler_errors
 from .track import Network, Track
-from .workbench import Workbench
+from .workbench import ClientWorkbench
 
 if TYPE_CHECKING:
     from ..runs.records import Score
@@ -89,7 +89,7 @@ class Lane:
     hooks: bool = False  # whether the method's hooks around a step are called; fine-tuning is none of its business
 
 
-class Client(Workbench):
+class Client(ClientWorkbench):
     """One party of the federation; also the `Local` that its method's objective looks at."""
 
     def __init__(
@@ -387,7 +387,7 @@ class Client(Workbench):
             if lane.weights is not None:
                 lane.weights.set_rate(epoch.lr)
             steps = epoch.batches * epoch.repeats
-            watches[lane.name] = EpochWatch(self.party.id, epoch.round, lane.steps, steps, self.device)
+            watches[lane.name] = EpochLosses(self.party.id, epoch.round, lane.steps, steps, self.device)
         turns = turns_of(epoch.trained, self.batches_per_epoch)
         self.clock.lap(OTHER)
         workers = self.config.data.workers
@@ -424,7 +424,7 @@ class Client(Workbench):
                 lane.weights.end_epoch(results[lane.name][0])
         return results
 
-    def _step(self, lane: Lane, batch: dict[str, Tensor], number: int, watch: EpochWatch) -> None:
+    def _step(self, lane: Lane, batch: dict[str, Tensor], number: int, watch: EpochLosses) -> None:
         """Take one optimiser step, the batch's `number`th, on the tasks that are learned in it."""
         learned, clip = lane.steps[number], self.config.train.clip_norm
         flat, scaler = lane.track.flat, lane.track.scaler

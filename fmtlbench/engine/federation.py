@@ -17,7 +17,7 @@ from ..cost.clock import OTHER, stopwatch
 from ..data.views import newcomers, parties
 from ..exchange import Owner, Party, Round, Rows
 from ..exchange.algebra import gram
-from ..runs.records import RoundRow, Score, Updates
+from ..runs.records import RoundRow, Score, UpdateProducts
 from ..runs.sums_file import ScoreSums
 from .checkpoint import Checkpoint, state_file, write_state
 from .executor import Executor, OnStep, SerialExecutor
@@ -270,7 +270,7 @@ class Federation:
         work = {self.parties[i].id: share for i, share in attendance.work.items()}
         return {**({"dropped": dropped} if dropped else {}), **({"work": work} if work else {})}
 
-    def _describe(self, rows: dict[str, Rows]) -> dict[str, Updates]:
+    def _describe(self, rows: dict[str, Rows]) -> dict[str, UpdateProducts]:
         """Return the inner products of the clients' updates by kind, with the rows' owners."""
         return {
             kind: {

@@ -28,7 +28,7 @@ from ..networks.network import network_of
 from ..networks.weights import check_weights, weights_identity
 from ..runs.configured_code import code_of
 from ..runs.kept import available
-from ..runs.made_by import summarize_code
+from ..runs.recorded_code import summarize_code
 from ..runs.records import ClientRecord, Cost, Manifest, RoundRow, Score, Session, Summary, TimingRow
 from ..runs.result import RunResult
 from ..runs.session import session, versions
@@ -84,11 +84,11 @@ def execute(config: RunConfig, how: Circumstances, progress: Listener, executor:
     admit(config)
     device, store = how.device, RunStore(how.out, config, code_of(config), how.reuse)
     if not how.fresh and (summary := store.summary()) is not None:
-        if store.place.is_by_other:
-            progress.note(store.place.note)
+        if store.chosen.is_by_other:
+            progress.note(store.chosen.note)
         return RunResult(store.folder, summary, reused=True)
-    if store.place.note:
-        progress.note(store.place.note)
+    if store.chosen.note:
+        progress.note(store.chosen.note)
     check_amp(config.train.amp, torch.device(config.device))
     check_compile(config.train.compile, torch.device(config.device))
     store.check()

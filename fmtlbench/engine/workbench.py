@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .track import Track
 
 
-class Workbench:
+class ClientWorkbench:
     """The method's view of one client. `Client` adds the training itself."""
 
     config: RunConfig

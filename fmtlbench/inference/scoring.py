@@ -27,7 +27,7 @@ from ..tasks import IGNORE, LabelError, TaskSpec
 SPLITS = {"val": "test"}  # archives call the test split "val"
 
 
-class Labels(Protocol):
+class LabelSource(Protocol):
     """Where the labels of images are, and how they are read."""
 
     def place(self, image: str) -> Path:
@@ -123,7 +123,7 @@ class Pairs:
 
     task: TaskSpec
     predictions: dict[str, Path]
-    labels: Labels
+    labels: LabelSource
     labelled: set[str]
     ids: list[str]
 

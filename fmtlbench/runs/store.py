@@ -19,7 +19,7 @@ from ..config.request import SAME_CODE
 from . import file_names
 from .folder import RunFolder, with_format
 from .lock import StoreError, take_lock
-from .made_by import choose_place
+from .recorded_code import choose_run_folder
 from .records import Cost, Manifest, RoundRow, Summary, TimingRow
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ START_OVER = "; --fresh starts the run over"
 
 
 class RunStore:
-    """One run's folder: that of its config, or a second one where other code has made the first (`choose_place`).
+    """One run's folder: that of its config, or a second one where other code has made the first (`choose_run_folder`).
 
     Args:
         out: The folder that runs are kept in.
@@ -46,9 +46,9 @@ class RunStore:
         self.choose_folder()
 
     def choose_folder(self) -> None:
-        """Decide by what lies there now which folder is the run's; `place` tells of other code if there is any."""
-        self.place = choose_place(self.base, self.code, self.reuse)
-        self.folder = self.place.folder
+        """Decide by what lies there now which folder is the run's; `chosen` tells of other code if there is any."""
+        self.chosen = choose_run_folder(self.base, self.code, self.reuse)
+        self.folder = self.chosen.folder
         self.files = RunFolder(self.folder)
         self.checkpoints = self.files.checkpoints
 

@@ -67,7 +67,7 @@ class ViewLabels:
 
 
 @dataclass
-class Outcome:
+class ExternalResult:
     """The folder that was written, its summary, and what was odd about the predictions."""
 
     folder: Path
@@ -133,7 +133,9 @@ class ExternalScores:
         self.sums[party.id, split, pairs.task.name] = read_sums(meter, party, pairs.task.name)
         return records
 
-    def write(self, out: Path, about: dict[str, Any], clients: list[ClientRecord], config: str | None) -> Outcome:
+    def write(
+        self, out: Path, about: dict[str, Any], clients: list[ClientRecord], config: str | None
+    ) -> ExternalResult:
         """Write the folder; `about` are the keys of the summary that say which setting it is."""
         listing = Listing.of(self.origin.folder, self.files)
         summary = {
@@ -156,7 +158,7 @@ class ExternalScores:
             },
         }
         folder = write_external(out, cast(Summary, summary), listing, self.sums, config)
-        return Outcome(folder, cast(Summary, summary), self.notes)
+        return ExternalResult(folder, cast(Summary, summary), self.notes)
 
 
 def score_in_setting(
@@ -168,7 +170,7 @@ def score_in_setting(
     clients: Sequence[str] | None = None,
     split: str = "global",
     data_root: Path | None = None,
-) -> Outcome:
+) -> ExternalResult:
     """Score <client>/<task>/<image id> files against the clients' test images, as the setting's runs are scored.
 
     Args:
@@ -237,7 +239,7 @@ def _describe_client(config: RunConfig, party: Party, data: ClientData) -> Clien
 
 def score_on_dataset(
     origin: Origin, info: DatasetInfo, reader: Any, out: Path, judge: Judge, tasks: Iterable[str] | None = None
-) -> Outcome:
+) -> ExternalResult:
     """Score <task>/<image id> files against all images of a split, at their own sizes.
 
     Args:

@@ -10,12 +10,12 @@ from ..base.errors import UsageError, unknown
 from ..config.ray_options import check_ray_device
 from ..config.request import RunRequest
 from ..data.datasets import find_archive
-from . import child
+from . import local_jobs
+from .absences import note_plan
 from .device import Device, find_device
 from .display import Display
 from .estimate import Pace, learn_pace
-from .here import Here
-from .outcomes import note_plan
+from .local_jobs import LocalJobs
 from .plan import Plan
 from .workers import Hosts, Outcome, Workers
 
@@ -92,7 +92,7 @@ class Effort:
 
             gpus = (self.gpus_per_job or 1.0) if device.kind == "cuda" else 0.0
             return ray_jobs(self.ray_address, plan.out, self.cpus_per_job or 1.0, gpus)
-        return nullcontext(Here(self.jobs, device.names()))
+        return nullcontext(LocalJobs(self.jobs, device.names()))
 
 
 def carry_out(plan: Plan, effort: Effort, device: Device, display: Display) -> Outcome:
@@ -103,7 +103,9 @@ def carry_out(plan: Plan, effort: Effort, device: Device, display: Display) -> O
         for line in plan.notes():
             display.note(line)
         note_plan(plan)
-        return Workers(plan, child.run_command, display, pace, effort.jobs, effort.retries, effort.budget, hosts).work()
+        return Workers(
+            plan, local_jobs.run_command, display, pace, effort.jobs, effort.retries, effort.budget, hosts
+        ).work()
 
 
 def check_data_root(plan: Plan, root: str | None) -> None:

@@ -33,7 +33,7 @@ from ..runs.records import ClientRecord, Cost, Manifest, RoundRow, Score, Sessio
 from ..runs.result import RunResult
 from ..runs.session import session, versions
 from ..runs.store import RunStore, StoreError
-from ..runs.summary import describe_setting, describe_weighting
+from ..runs.summary import describe_client, describe_setting, describe_weighting
 from ..runs.sums_file import ScoreSums, write_sums
 from .admit import admit
 from .checkpoint import Checkpoint, DamagedCheckpoint, save_checkpoint
@@ -280,18 +280,9 @@ def _finish(
 
 def _about(federation: Federation, members: Sequence[Party]) -> list[ClientRecord]:
     """Return who these clients are."""
-    records: list[ClientRecord] = []
-    for party in members:
-        record: ClientRecord = {
-            "id": party.id,
-            "dataset": party.dataset,
-            "tasks": list(party.tasks),
-            "samples": party.samples,
-            "parameters": dict(federation.facts[party.index].parameters),
-        }
-        if rules := federation.data[party.index].train.relabel:
-            record["relabel"] = dict(rules)
-        if noise := (federation.config.data.label_noise or {}).get(party.id):
-            record["label_noise"] = noise
-        records.append(record)
-    return records
+    rules = [federation.data[party.index].train.relabel for party in members]
+    parameters = [dict(federation.facts[party.index].parameters) for party in members]
+    return [
+        describe_client(federation.config, party, own, parameters=counts)
+        for party, own, counts in zip(members, rules, parameters)
+    ]

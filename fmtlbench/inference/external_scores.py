@@ -31,17 +31,17 @@ from ..listeners import Listener
 from ..runs.external import Listing, write_external
 from ..runs.records import ClientRecord, Score, Summary
 from ..runs.session import versions
-from ..runs.summary import describe_setting
+from ..runs.summary import describe_client, describe_setting
 from ..runs.sums_file import ScoreSums
 from ..tasks import TASKS, TaskSpec
-from .scoring import Findings, Pairs, ReaderLabels, score_pairs
+from .scoring import Findings, LabelSource, Pairs, ReaderLabels, score_pairs
 from .stored_run import choose_clients, place_in_frame
 
 CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True)
-class ViewLabels:
+class ViewLabels(LabelSource):
     """The labels of a client's test images as its scores are computed from them."""
 
     task: TaskSpec
@@ -206,7 +206,7 @@ def score_in_setting(
         **describe_setting(config),
         "data_fingerprints": {f"{domain}/{part}": d.fingerprint for (domain, part), d in datasets.items()},
     }
-    judged = [_describe_client(config, party, data[party.index]) for party in members]
+    judged = [describe_client(config, party, data[party.index].train.relabel) for party in members]
     return found.write(out, about, judged, config.dump())
 
 
@@ -221,20 +221,6 @@ def _pair_client(found: ExternalScores, config: RunConfig, party: Party, view: V
     place = found.origin.folder / party.id
     ids = [view.dataset.image_id(index) for index in view.indices.tolist()]
     return [found.pair(specs[task], place / task, ViewLabels(specs[task], view), ids) for task in party.tasks]
-
-
-def _describe_client(config: RunConfig, party: Party, data: ClientData) -> ClientRecord:
-    record: ClientRecord = {
-        "id": party.id,
-        "dataset": party.dataset,
-        "tasks": list(party.tasks),
-        "samples": party.samples,
-    }
-    if data.train.relabel:
-        record["relabel"] = dict(data.train.relabel)
-    if share := (config.data.label_noise or {}).get(party.id):
-        record["label_noise"] = share
-    return record
 
 
 def score_on_dataset(

@@ -338,25 +338,3 @@ class Predictions(_PredictionsKeys, total=False):
     seed: int
     rounds: int
     clients: dict[str, dict[str, Any]]
-
-
-class _AbsenceKeys(TypedDict):
-    why: str
-    reason: str
-    algorithm: str
-    title: str
-    options: dict[str, Any]
-    scenario: str
-    preset: str
-    data: str
-    rounds: int
-    setting: str
-    seed: int | None
-
-
-class AbsenceRecord(_AbsenceKeys, total=False):
-    """Why there is no run where one was asked for."""
-
-    format: int
-    default_options: dict[str, Any] | None
-    weighting: WeightingRecord | None

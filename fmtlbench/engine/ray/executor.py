@@ -27,7 +27,7 @@ from ...cost.processes import ProcessUse
 from ...data.views import newcomers, parties
 from ...exchange import Party
 from ...runs.session import KERNEL_CHOICES
-from ..client_memory import client_memory
+from ..client_models import client_memory
 from ..executor import OnStep, Recall
 from ..factory import ClientFactory, make_algorithm
 from ..messages import ClientFacts, Install, Load, Message, Reply, Train, TrainReport

@@ -85,7 +85,7 @@ class Effort:
             raise UsageError(f"--gpus-per-job {self.gpus_per_job:g}: the runs are on the {device.kind}; --device cuda?")
         return device if here else Device(device.kind)
 
-    def _find_hosts(self, plan: Plan, device: Device) -> AbstractContextManager[Hosts]:
+    def find_hosts(self, plan: Plan, device: Device) -> AbstractContextManager[Hosts]:
         """Return what starts the runs; a cluster must answer before anything is written."""
         if self.hosts == RAY and plan.missing():
             from .ray_jobs import ray_jobs
@@ -98,7 +98,7 @@ class Effort:
 def carry_out(plan: Plan, effort: Effort, device: Device, display: Display) -> Outcome:
     """Do the runs of the plan that are missing, on the device that was found; tell what happens."""
     pace = learn_pace(plan)
-    with effort._find_hosts(plan, device) as hosts:
+    with effort.find_hosts(plan, device) as hosts:
         display.planned(plan, describe_plan(plan, effort.jobs, pace))
         for line in plan.notes():
             display.note(line)

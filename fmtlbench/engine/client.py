@@ -26,6 +26,7 @@ from ..data.configured_tasks import task_specs
 from ..data.views import ClientData, View
 from ..exchange import TRAVELLING_KINDS, Party
 from ..networks.network import network_of
+from ..runs.records import Score
 from .checkpoint import read_state, write_state
 from .client_models import build_client_model
 from .compression import Compressor
@@ -61,7 +62,6 @@ from .track import Network, Track
 from .workbench import ClientWorkbench
 
 if TYPE_CHECKING:
-    from ..runs.records import Score
     from .executor import OnStep
 
 

@@ -9,22 +9,20 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..base.errors import UsageError
 from ..base.files import remove_folder, write_json, write_text
 from ..base.stored import FORMAT, DamagedRun, NewerFormat
 from ..config.keep import NONE
 from ..config.request import SAME_CODE
+from ..config.run_config import RunConfig
 from . import file_names
+from .code_identity import CodeIdentity
 from .folder import RunFolder, with_format
 from .lock import StoreError, take_lock
 from .recorded_code import choose_run_folder
 from .records import Cost, Manifest, RoundRow, Summary, TimingRow
-
-if TYPE_CHECKING:
-    from ..config.run_config import RunConfig
-    from .code_identity import CodeIdentity
 
 START_OVER = "; --fresh starts the run over"
 

@@ -97,7 +97,7 @@ def both():
         one, other = METRICS[name](**options), METRICS[name](**options)
         one.update(*pair)
         by_torch = {"merr": angles_by_torch, "rmse": depths_by_torch}[name]
-        other._add(**by_torch(other, *map(torch.as_tensor, pair)))
+        other._add(**by_torch(other, *(torch.as_tensor(value).detach() for value in pair)))
         return one, other
 
     return run

@@ -14,7 +14,7 @@ from kit import TOY
 
 from fmtlbench.base.errors import FmtlbenchError, RefusedError, UsageError
 from fmtlbench.base.yamlfile import load_yaml
-from fmtlbench.bench.asked import label_of
+from fmtlbench.bench.asked_runs import label_of
 from fmtlbench.bench.grid import Flags, read_grid
 from fmtlbench.cli import main
 from fmtlbench.config.request import RunRequest

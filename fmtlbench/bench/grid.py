@@ -18,7 +18,7 @@ from ..config.request import place_beside, place_files
 from ..config.resolve import check_scenario_name, parse_overrides, read_method
 from ..config.setting import WEIGHTING
 from ..scenarios import probe_names, read_scenario, scenario_files
-from .asked import BASELINE, Asked, label_of, lay_above, parse_seeds
+from .asked_runs import BASELINE, Asked, label_of, lay_above, parse_seeds
 from .ranges import MOST_TRIALS, split
 from .trials import Trials, read_trials
 
@@ -154,14 +154,14 @@ def _check_ranges(trials: Trials, methods: Iterable[Asked], flags: Flags) -> Non
     """Refuse ranges for methods that are not in the grid, and of values that are set as well."""
     methods = list(methods)
     names = {name for one in methods for name in one.names} | ({BASELINE} if flags.tune else set())
-    for name, one in trials.ranges.items():
+    for one in trials.ranges.values():
         if one.algo is not None and one.algo not in names:
-            raise unknown("method of this bench", one.algo, names, trials.lines[name])
+            raise unknown("method of this bench", one.algo, names, one.line)
         if one.key in flags.overrides or (one.key == "federation.rounds" and flags.rounds is not None):
-            raise UsageError(f"{trials.lines[name]}: {one.key} is set by a flag too; give one of them")
+            raise UsageError(f"{one.line}: {one.key} is set by a flag too; give one of them")
         for method in methods:
             if one.key in method.overrides and (one.algo is None or one.algo in method.names):
-                raise UsageError(f"{trials.lines[name]}: {one.key} is set by {method.label} too; give one of them")
+                raise UsageError(f"{one.line}: {one.key} is set by {method.label} too; give one of them")
 
 
 def _seeds(flag: str | None, entry: Any, said: Any) -> tuple[int, ...]:

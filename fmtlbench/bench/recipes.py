@@ -23,7 +23,7 @@ from ..reports.papers.run_checks import EvidenceOfRuns
 from ..reports.settings import merge_settings
 from ..runs.absence import failed_file
 from ..runs.folder import RunFolder
-from .asked import Asked, extend_label
+from .asked_runs import Asked, extend_label
 from .clients import describe_clients, describe_networks
 from .display import tell_on_stderr
 from .plan import DAMAGED, Plan, PlannedRun, Refusal, make_plan

@@ -82,9 +82,9 @@ def add(verbs) -> None:
 
 def main(args: argparse.Namespace) -> int:
     from ..base.files import check_folder
-    from ..bench.asked import parse_seeds
+    from ..bench.asked_runs import parse_seeds
+    from ..bench.effort import carry_out, check_archives, check_data_root
     from ..bench.recipes import choose_recipes, plan_recipes
-    from ..bench.work import carry_out, check_archives, check_data_root
     from ..config.presets import find_preset
     from ..cost.energy import choose_energy
 
@@ -142,7 +142,7 @@ def _check_flags(args: argparse.Namespace) -> None:
 
 def _print_plan(planned: list[Planned], plan: Plan, args: argparse.Namespace, device: str) -> None:
     """Print what is missing: of one recipe run by run, of several their counts."""
-    from ..bench.work import describe_plan
+    from ..bench.effort import describe_plan
 
     if args.format == "table" and len(planned) > 1:
         _print_status(planned, args)

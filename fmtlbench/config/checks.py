@@ -8,7 +8,7 @@ from typing import Any
 from ..base.errors import RefusedError, nearest
 from ..base.located import locate
 from ..data.datasets import domains
-from ..data.memory import check_config_memory
+from ..data.machine_limits import check_config_memory
 from ..data.meters import fits_task
 from ..metrics import METRICS
 from ..networks.catalog import STRIDES, TIMM, misfit

@@ -17,7 +17,7 @@ from ..networks.network import network_of
 from ..tasks import TaskSpec
 from ..weightings import WEIGHTINGS, Weighting
 from .optim import make_optimizer
-from .state_trees import map_leaves
+from .state_trees import list_leaves
 
 
 class LossWeights:
@@ -112,9 +112,7 @@ class LossWeights:
 
     def large_tensors(self) -> list[Tensor]:
         """Return what the weighting keeps that may be of the size of encoders."""
-        kept: list[Tensor] = []
-        map_leaves(self._ask("state_dict"), Tensor, kept.append)
-        return kept
+        return list_leaves(self._ask("state_dict"), Tensor)
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything the next step depends on."""

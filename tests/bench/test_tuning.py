@@ -8,7 +8,7 @@ import pytest
 
 from fmtlbench import cli
 from fmtlbench.base.errors import UsageError
-from fmtlbench.bench import child
+from fmtlbench.bench import local_jobs
 from fmtlbench.bench.grid import Flags, read_grid
 from fmtlbench.bench.tuning import Rules, choose, identify, plan_chosen, plan_tuning, record_tuning
 from fmtlbench.config.request import RunRequest
@@ -165,7 +165,7 @@ def command(bench, monkeypatch, capsys):
     monkeypatch.setattr(cli, "VERBS", ("bench",))
 
     def call(*argv, modes=None):
-        monkeypatch.setattr(child, "run_command", imitation(modes or {}, bench.started))
+        monkeypatch.setattr(local_jobs, "run_command", imitation(modes or {}, bench.started))
         capsys.readouterr()
         words = ["bench", "--scenarios", bench.scenario, "--rounds", "2", "--device", "cpu", "--out", str(bench.out)]
         return cli.main([*words, *argv]), *capsys.readouterr()

@@ -22,10 +22,12 @@ class Classes(LabelKind):
 
     def decode(self, raw):
         """Name the likeliest class of each pixel, the first of equally likely ones."""
-        from ...metrics import compiled
+        if raw.device.type != "cpu" or not raw.numel():
+            return raw.argmax(1)
+        from ...metrics import compiled  # many times as fast as torch where channels lie far apart
 
-        found = compiled("largest", (raw,))
-        return found[0].view(len(raw), *raw.shape[2:]) if found else raw.argmax(1)
+        (found,) = compiled("largest", (raw,))
+        return found.view(len(raw), *raw.shape[2:])
 
     def search_constant(self, meter, pixels):
         from ._constants import Majority

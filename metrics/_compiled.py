@@ -1,4 +1,4 @@
-"""Hand the pixels of a batch to compiled loops.
+"""Decide whether a compiled kernel or torch goes through the pixels of a batch.
 
 Torch and numba are imported only when a tensor comes, so that tasks and metrics can be listed without them.
 """
@@ -13,17 +13,21 @@ if TYPE_CHECKING:
 
 
 def compiled(kernel: str, tensors: Sequence[Tensor], *options: Any) -> tuple[Tensor, ...] | None:
-    """Run a pass of `_pixel_passes.py` and return its results; None if there are numbers that it cannot use.
+    """Run a pass of `_pixel_passes.py` and return its results; None if torch must do the work.
 
-    Passes read float32 and float64 in the processor's memory: tensors elsewhere, or of other dtypes, are copied.
+    Kernels read float32 and float64 in the processor's memory. Torch does other dtypes and devices, tensors without
+    elements, and numbers that a kernel cannot use, for which it raises the error.
     """
     import numpy as np
     import torch
 
+    dtypes = {tensor.dtype for tensor in tensors}
+    readable = all(tensor.device.type == "cpu" and tensor.numel() for tensor in tensors)
+    if not readable or not dtypes <= {torch.float32, torch.float64}:
+        return None
     from . import _pixel_passes
 
-    # no code is compiled for mixtures
-    common = torch.float64 if any(tensor.dtype == torch.float64 for tensor in tensors) else torch.float32
-    arrays = [tensor.detach().to("cpu", common).contiguous().numpy() for tensor in tensors]
+    common = torch.float32 if dtypes == {torch.float32} else torch.float64  # no code is compiled for mixtures
+    arrays = [tensor.detach().to(common).contiguous().numpy() for tensor in tensors]
     holds, *results = getattr(_pixel_passes, kernel)(*arrays, *options)
     return tuple(torch.from_numpy(np.asarray(result)) for result in results) if holds else None

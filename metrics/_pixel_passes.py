@@ -1,8 +1,8 @@
-"""Compiled passes over the pixels of a batch: decoding, and the sums of meters. Called through `_compiled.py` only.
+"""Compiled passes over the pixels of a batch: decoding, and the sums of meters. Called through `compiled.py` only.
 
 Each reads its arrays once, in blocks that stay in the cache, by loops that the compiler turns into vector code. No
 result depends on threads or on the width of a vector: blocks begin at fixed places and are added in a fixed order.
-What a kernel returns first says whether its other results are valid; if not, the caller says what is wrong.
+What a kernel returns first says whether its other results are valid; if not, torch finds what is wrong with the input.
 """
 
 from __future__ import annotations

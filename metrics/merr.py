@@ -42,12 +42,28 @@ class MeanAngle(Metric):
         if not target.numel():
             return
         sums = compiled("angles", (prediction, target), self.zero == "skip", IGNORE, BINS, WITHIN)
-        if sums is None:
-            require(
-                (finite(prediction), "mErr prediction", prediction, "finite vectors"),
-                (finite(target), "mErr target", target, "unit vectors, zero vectors or 255 (ignore)"),
-            )
-        self._add(**dict(zip(("angle", "pixels", "histogram", "within"), sums)))
+        self._add(**dict(zip(("angle", "pixels", "histogram", "within"), sums or self._by_torch(prediction, target))))
+
+    def _by_torch(self, prediction: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Return the same sums as the compiled kernel, on any device and for any dtype."""
+        import torch
+
+        require(
+            (finite(prediction), "mErr prediction", prediction, "finite vectors"),
+            (finite(target), "mErr target", target, "unit vectors, zero vectors or 255 (ignore)"),
+        )
+        keep = (target != IGNORE).all(1)
+        length = target.double().norm(dim=1)
+        if self.zero == "skip":
+            keep &= length > 0
+        p = torch.nn.functional.normalize(prediction.double(), dim=1)
+        g = target.double() / length.clamp(min=1e-12).unsqueeze(1)
+        angle = torch.rad2deg(2 * torch.atan2((p - g).norm(dim=1), (p + g).norm(dim=1)))
+        # ignored pixels fall into the extra last bin, so no data-dependent indexing is needed
+        bins = (angle * (BINS / 180)).int().clamp_(0, BINS - 1).masked_fill_(~keep, BINS)
+        histogram = bins.flatten().bincount(minlength=BINS + 1)[:BINS]
+        within = torch.stack([((angle < limit) & keep).sum() for limit in WITHIN])
+        return angle.masked_fill(~keep, 0.0).sum(), keep.sum(), histogram, within
 
     def _score(self, sums: dict[str, torch.Tensor]) -> tuple[float, dict[str, float]]:
         pixels = sums["pixels"].item()

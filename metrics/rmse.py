@@ -47,12 +47,21 @@ class RMSE(Metric):
             return
         limit = torch.tensor(self.max_depth, dtype=target.dtype).item()  # in the label's dtype, as torch compares
         sums = compiled("depths", (prediction, target), MIN_PREDICTION, limit, CLOSE)
-        if sums is None:
-            require(
-                (finite(prediction), "RMSE prediction", prediction, "finite depths in metres"),
-                (finite(target), "RMSE target", target, "finite depths in metres, 0 or 255 where unknown"),
-            )
-        self._add(**dict(zip(("squared", "relative", "close", "pixels"), sums)))
+        self._add(**dict(zip(("squared", "relative", "close", "pixels"), sums or self._by_torch(prediction, target))))
+
+    def _by_torch(self, prediction: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Return the same sums as the compiled kernel, on any device and for any dtype."""
+        import torch
+
+        require(
+            (finite(prediction), "RMSE prediction", prediction, "finite depths in metres"),
+            (finite(target), "RMSE target", target, "finite depths in metres, 0 or 255 where unknown"),
+        )
+        keep = (target > 0) & (target < self.max_depth)
+        p, g = prediction.double().clamp(min=MIN_PREDICTION), target.double().masked_fill(~keep, 1.0)
+        error = (p - g).masked_fill(~keep, 0.0)
+        close = (torch.maximum(p / g, g / p) < CLOSE) & keep
+        return error.square().sum(), (error.abs() / g).sum(), close.sum(), keep.sum()
 
     def _score(self, sums: dict[str, torch.Tensor]) -> tuple[float, dict[str, float]]:
         pixels = sums["pixels"].item()

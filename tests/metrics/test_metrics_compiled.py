@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import subprocess
 import sys
@@ -11,10 +12,9 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
-from fmtlbench.metrics import IGNORE, METRICS, MeanAngle, MetricError
+from fmtlbench.metrics import METRICS, RMSE, MeanAngle, MetricError
+from fmtlbench.metrics import _compiled as dispatch
 from fmtlbench.metrics import _pixel_passes as kernels
-from fmtlbench.metrics.merr import BINS, WITHIN
-from fmtlbench.metrics.rmse import CLOSE, MIN_PREDICTION
 from fmtlbench.tasks import TASKS
 
 SHAPE = (2, 37, 61)  # 2257 pixels an image: blocks are cut, and the last one is not full
@@ -58,46 +58,16 @@ GIVEN = {"merr": vectors, "rmse": metres}
 OPTIONS = [("merr", {}), ("merr", {"zero": "count"}), ("rmse", {}), ("rmse", {"max_depth": 0.7})]
 
 
-def angles_by_torch(meter, prediction, target):
-    keep, length = (target != IGNORE).all(1), target.double().norm(dim=1)
-    if meter.zero == "skip":
-        keep &= length > 0
-    p = normalize(prediction.double(), dim=1)
-    g = target.double() / length.clamp(min=1e-12).unsqueeze(1)
-    angle = torch.rad2deg(2 * torch.atan2((p - g).norm(dim=1), (p + g).norm(dim=1)))
-    bins = (angle * (BINS / 180)).int().clamp_(0, BINS - 1).masked_fill_(~keep, BINS)
-    within = torch.stack([((angle < limit) & keep).sum() for limit in WITHIN])
-    histogram = bins.flatten().bincount(minlength=BINS + 1)[:BINS]
-    return {
-        "angle": angle.masked_fill(~keep, 0.0).sum(),
-        "pixels": keep.sum(),
-        "histogram": histogram,
-        "within": within,
-    }
-
-
-def depths_by_torch(meter, prediction, target):
-    keep = (target > 0) & (target < meter.max_depth)
-    p, g = prediction.double().clamp(min=MIN_PREDICTION), target.double().masked_fill(~keep, 1.0)
-    error = (p - g).masked_fill(~keep, 0.0)
-    close = (torch.maximum(p / g, g / p) < CLOSE) & keep
-    return {
-        "squared": error.square().sum(),
-        "relative": (error.abs() / g).sum(),
-        "close": close.sum(),
-        "pixels": keep.sum(),
-    }
-
-
 @pytest.fixture
-def both():
+def both(monkeypatch):
     """Updates two meters, one by the kernel and one by torch; both are returned."""
 
     def run(name, options, *pair):
         one, other = METRICS[name](**options), METRICS[name](**options)
         one.update(*pair)
-        by_torch = {"merr": angles_by_torch, "rmse": depths_by_torch}[name]
-        other._add(**by_torch(other, *(torch.as_tensor(value).detach() for value in pair)))
+        with monkeypatch.context() as patch:
+            patch.setattr(importlib.import_module(f"fmtlbench.metrics.{name}"), "compiled", lambda *_: None)
+            other.update(*pair)
         return one, other
 
     return run
@@ -152,14 +122,18 @@ def test_nothing_to_score(both, name, options, value):
 @pytest.mark.parametrize("which", [0, 1])
 @pytest.mark.parametrize("place", [0, 1500, -1])
 @pytest.mark.parametrize("name", GIVEN)
-def test_what_is_not_finite_is_refused(name, place, which, bad):
+def test_what_is_not_finite_is_refused_in_the_same_words(name, place, which, bad):
     pair = GIVEN[name]()
     pair[which].view(-1)[place] = bad
     pair[1 - which].view(-1)[3] = 255.0
-    meter = METRICS[name]()
-    with pytest.raises(MetricError, match=f"{('prediction', 'target')[which]}: 1 of {pair[which].numel()} values"):
-        meter.update(*pair)
-    assert meter.state() == {}
+    said = []
+    for way in ("update", "_by_torch"):
+        meter = METRICS[name]()
+        with pytest.raises(MetricError) as caught:
+            getattr(meter, way)(*pair)
+        said.append(str(caught.value))
+        assert meter.state() == {}
+    assert said[0] == said[1] and f"1 of {pair[which].numel()} values" in said[0]
 
 
 def test_huge_and_tiny_numbers(both):
@@ -262,8 +236,18 @@ def test_decoding_of_odd_tensors():
     assert torch.equal(decode(learnt), learnt.argmax(1))
 
 
-def test_on_another_device_torch_decodes():
-    assert TASKS["semseg"].decode(torch.zeros(1, 2, 3, 4, device="meta")).shape == (1, 3, 4)
+def test_torch_takes_what_kernels_do_not_read(monkeypatch):
+    def never(*_):
+        raise AssertionError
+
+    for name in ("angles", "depths", "largest"):
+        monkeypatch.setattr(kernels, name, never)
+    assert dispatch.compiled("largest", (torch.zeros(1, 2, 3, 4, device="meta"),)) is None
+    RMSE().update(*metres(torch.float16))
+    MeanAngle().update(*vectors(torch.bfloat16))
+    assert TASKS["semseg"].kind.decode(torch.zeros(1, 2, 3, 4, dtype=torch.half)).shape == (1, 3, 4)
+    with pytest.raises(AssertionError):
+        RMSE().update(*metres())
 
 
 def test_tasks_and_dispatch_import_nothing_heavy():

@@ -105,7 +105,11 @@ RUNS = {
     "own metric": ["--algo", "local", "--set", "evaluation.metrics.depth=./far_error.py"],
     "ray": [*FEDHCA2, "--executor", "ray"],
 }
+# What stored runs were made of: their data, tasks and scenarios decide which code counts as theirs.
+for scenario in ("st_mt_1", "iid1_sdmt", "probe_scarce"):
+    RUNS[f"small {scenario}"] = ["--algo", "local", "--scenario", scenario, "--rounds", "1"]
 KILLED = "killed and resumed"
+SAME_CODE = HERE / "fmtlbench" / "runs" / "same_code.json"
 TABLES = {
     "leaderboard": ["leaderboard", "results/leaderboard"],
     "leaderboard, fairness": ["leaderboard", "results/leaderboard", "--fairness", "--format", "md"],
@@ -146,6 +150,9 @@ def main() -> int:
     parser.add_argument("--against", type=Path, metavar="REPOSITORY", help="another checkout, to compare with")
     parser.add_argument("--only", default="", metavar="TEXT", help="only what has this in its name")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep what both made there")
+    parser.add_argument(
+        "--write-same-code", action="store_true", help="if nothing differs, runs of the other code count as of this one"
+    )
     parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)  # the process that works with one checkout
     args = parser.parse_args()
     if args.inside:
@@ -161,7 +168,24 @@ def main() -> int:
     for name in apart:
         print(f"differs: {name}: {theirs.get(name)} there, {ours.get(name)} here")
     print(f"{len(ours)} things compared, {len(apart)} differ")
+    if args.write_same_code and not apart:
+        write_same_code(folder / "theirs", folder / "ours")
     return 1 if apart else 0
+
+
+def write_same_code(theirs: Path, ours: Path) -> None:
+    """Write the table of codes that count as today's, from the codes of the tiny runs that both made."""
+    table = json.loads(SAME_CODE.read_text())
+    for then, now in zip(read_codes(theirs), read_codes(ours), strict=True):
+        for part, digest in then.items():
+            table["parts"].setdefault(part, {})[digest] = now[part]
+    SAME_CODE.write_text(json.dumps(table, indent=1, sort_keys=True) + "\n")
+
+
+def read_codes(place: Path) -> list[dict[str, str]]:
+    """Return the parts of the code of every tiny run, in the order of their names."""
+    manifests = sorted(place.glob("runs/**/manifest.json"))
+    return [json.loads(file.read_text())["sessions"][-1]["code"]["parts"] for file in manifests]
 
 
 def work_with(checkout: Path, place: Path, only: str) -> dict[str, str]:

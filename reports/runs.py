@@ -15,6 +15,7 @@ from ..base.stored import DamagedRun
 from ..config.setting import Setting
 from ..runs.code_identity import OF_METHOD
 from ..runs.folder import RunFolder
+from ..runs.recorded_code import code_as_today
 from ..runs.records import Cost, Manifest, RoundRow, Summary, SummaryCode, TimingRow, Tuning
 from ..runs.summary import name_method
 
@@ -102,8 +103,9 @@ class RunRecord:
 
     @property
     def code(self) -> SummaryCode | None:
-        """Return which code made the run; None: not recorded."""
-        return self.summary.get("code")
+        """Return which code made the run, as the one that took its place; None: not recorded."""
+        code = self.summary.get("code")
+        return code and code_as_today(code)
 
     @property
     def code_key(self) -> str:

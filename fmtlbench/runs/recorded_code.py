@@ -11,9 +11,10 @@ from ..base.errors import FmtlbenchError
 from ..base.stored import DamagedRun
 from ..config.request import ANY_CODE, SAME_CODE
 from . import file_names
-from .code_identity import CodeIdentity
+from .code_identity import CodeIdentity, digest_of
 from .folder import RunFolder
 from .records import CodeRecord, Session, SummaryCode
+from .same_code import parts_as_today
 
 DIGITS = 6  # of a code's sha256, at the end of the name of a second folder of one config
 
@@ -162,6 +163,17 @@ def summarize_code(sessions: Sequence[Session]) -> SummaryCode:
     codes = _each_once([session.get("code") for session in lasting_sessions(sessions)])
     *earlier, last = [code and {"sha256": code["sha256"], "parts": code["parts"]} for code in codes]
     return cast(SummaryCode, {**(last or {}), **({"earlier": earlier} if earlier else {})})
+
+
+def code_as_today(code: SummaryCode) -> SummaryCode:
+    """Return a recorded code as the one that took its place (same_code.py)."""
+    parts = parts_as_today(code["parts"])
+    if parts == code["parts"]:
+        return code
+    today: SummaryCode = {**code, "parts": parts, "sha256": digest_of(parts)}
+    if "earlier" in code:
+        today["earlier"] = [one and code_as_today({**one}) for one in code["earlier"]]
+    return today
 
 
 def _each_once(codes: Sequence[CodeRecord | None]) -> tuple[CodeRecord | None, ...]:

@@ -50,9 +50,9 @@ from page_parts import fill, wrap_lines
 
 from fmtlbench.algorithms import ALGORITHMS, Algorithm
 from fmtlbench.base.words import say_count
-from fmtlbench.cli._installed import method_titles
 from fmtlbench.cli._tables import as_typed
 from fmtlbench.cli.show import describe_options
+from fmtlbench.config.installed import method_titles
 from fmtlbench.engine.federation import EXTRA
 from fmtlbench.exchange import TRAVELLING_KINDS, Party
 from fmtlbench.scenarios import ROLES
@@ -150,7 +150,11 @@ def _list_options(method: Method) -> list[list[str]]:
 def _list_given(method: Method) -> list[list[str]]:
     """Return what presets give a method."""
     return [
-        [f"[{g.preset}](../../fmtlbench/config/presets/{g.preset}.yml)", f"`algo.{g.option}={as_typed(g.value)}`", g.source]
+        [
+            f"[{g.preset}](../../fmtlbench/config/presets/{g.preset}.yml)",
+            f"`algo.{g.option}={as_typed(g.value)}`",
+            g.source,
+        ]
         for g in given_by_presets(method)
     ]
 

@@ -72,7 +72,7 @@ def show_scenario(args: argparse.Namespace) -> int:
 
 
 def _print_probe(probe: Probe) -> None:
-    from ._installed import method_titles
+    from ..config.installed import method_titles
 
     titles = method_titles()
     print(f"probe: {probe.question}")

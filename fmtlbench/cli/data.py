@@ -30,21 +30,10 @@ def add_dataset_arguments(parser) -> None:
     parser.add_argument("--size", type=int, nargs=2, metavar=("H", "W"), help="of embedded data; default: 64 64")
 
 
-def find_dataset(name: str):
-    """Return the dataset of a name, or that a .py or .yml file brings."""
-    from ..base.errors import unknown
-    from ..data.datasets import DATASETS, dataset_of_file
-
-    if name.endswith((".py", ".yml", ".yaml")):
-        return dataset_of_file(name)
-    if name not in DATASETS:
-        raise unknown("dataset", name, DATASETS)
-    return DATASETS[name]
-
-
 def dataset_info(args):
     """Return the dataset that the arguments name; refuse options that do not fit it."""
     from ..base.errors import UsageError
+    from ..data.datasets import find_dataset
 
     info = find_dataset(args.dataset)
     if info.source == "real" and args.size:

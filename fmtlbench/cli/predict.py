@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 EPILOG = """\
 Files: <client>/<task>/<image id>.png in RUN/predictions (RUN/predictions-<split> for other splits) or in -o DIR; of
 several runs in DIR/<scenario>/<algorithm>/<run>. Class numbers are PNGs with a palette, normals (n+1)*127.5, sal and
-edge probability*255, depth NPY in metres and a PNG to look at (colours from 0 to 10 m). `fmtlbench evaluate --pred
+edge probability*255, depth NPY in metres and a PNG to look at (colours from 0 to 10 m). `fmtlbench score --pred
 RUN/predictions/<client> --task ...` reads them; class numbers and depth come back exactly, the others in 8 bits, or
 exactly with --arrays.
 Padding is removed; predictions on stretched images (data.resize=fixed) are brought back to the images' own sizes.

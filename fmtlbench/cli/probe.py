@@ -62,9 +62,9 @@ def main(args: argparse.Namespace) -> int:
     from ..bench.display import tell_on_stderr
     from ..bench.probes import choose_probes, collect_answers, list_candidates, plan_probes
     from ..bench.work import carry_out, check_data_root
+    from ..config.installed import method_titles
     from ..cost.energy import choose_energy
     from ..reports.probes import Question, as_json, probe_tables
-    from ._installed import method_titles
 
     if not 0.5 < args.confidence < 1:
         raise UsageError(f"--confidence {args.confidence:g}: expected a number between 0.5 and 1, such as 0.95")

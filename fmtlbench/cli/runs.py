@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+
+from ._parser import ACTIONS
 
 # One file per action, `_runs_<action>.py` with `add(actions)`.
-ACTIONS = ("list", "show", "diff", "rm")
 
 
 def add(verbs) -> None:
@@ -16,16 +16,8 @@ def add(verbs) -> None:
         description="What lies in the folders of runs. `fmtlbench runs` alone lists them.",
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    for action in ACTIONS:
+    for action in ACTIONS["runs"]:
         importlib.import_module(f"._runs_{action}", __package__).add(actions)
-
-
-def add_list_if_missing(words: Sequence[str]) -> list[str]:
-    """Return the words of a command line with `list` after `runs` where no action is named."""
-    verb, action = [*words, "", ""][:2]
-    if verb == "runs" and action not in (*ACTIONS, "-h", "--help"):
-        return ["runs", "list", *words[1:]]
-    return [*words]
 
 
 def add_run(parser, name: str, **options) -> None:

@@ -1,4 +1,4 @@
-"""`fmtlbench reproduce` as a user types it: what goes together, what is refused, what is said, exit codes."""
+"""`fmtlbench papers reproduce` as a user types it: what goes together, what is refused, what is said, exit codes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def ask(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("FMTLBENCH_CONFIG", str(tmp_path / "config.yml"))
 
     def call(*words):
-        code = main(["reproduce", *map(str, words)])
+        code = main(["papers", "reproduce", *map(str, words)])
         return code, *capsys.readouterr()
 
     return call

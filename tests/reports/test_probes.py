@@ -12,7 +12,7 @@ from made_runs import summary
 from fmtlbench import cli
 from fmtlbench.base.errors import UsageError
 from fmtlbench.bench.probes import choose_probes, plan_probes
-from fmtlbench.cli._installed import method_titles
+from fmtlbench.config.installed import method_titles
 from fmtlbench.config.request import RunRequest
 from fmtlbench.reports.probes import (  # fmt: skip
     FAIL,

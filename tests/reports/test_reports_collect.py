@@ -245,8 +245,8 @@ def test_reports_never_import_torch(tmp_path):
 import sys
 from fmtlbench.cli import main
 root = {str(tmp_path)!r}
-for line in (["leaderboard", root], ["export", root], ["published", "--audit"],
-             ["compare", root, "--published", "fedhca2_table1_st_mt_1"]):
+for line in (["leaderboard", root], ["export", root], ["papers", "list", "--audit"],
+             ["papers", "compare", root, "--published", "fedhca2_table1_st_mt_1"]):
     assert main(line) == 0, line
 heavy = sorted(set(sys.modules) & {{"torch", "timm", "torchvision", "matplotlib", "numba"}})
 assert not heavy, heavy

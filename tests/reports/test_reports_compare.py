@@ -6,7 +6,7 @@ import pytest
 from made_runs import ST_MT_1, score, write_run
 
 from fmtlbench.base.errors import UsageError
-from fmtlbench.cli._installed import Installed
+from fmtlbench.config.installed import Installed
 from fmtlbench.config.resolve import resolve
 from fmtlbench.reports.collect import collect
 from fmtlbench.reports.compare import compare

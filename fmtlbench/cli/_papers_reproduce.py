@@ -1,4 +1,4 @@
-"""`fmtlbench reproduce`: the papers' tables and figures, made of our runs. Never imports torch itself for a table."""
+"""`fmtlbench papers reproduce`: the papers' tables and figures, made of our runs. No torch itself for a table."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ options of methods and its metrics go along; ResNet-18 and Swin-T give way to sm
 none is left out.
 
 examples:
-  fmtlbench reproduce
-  fmtlbench reproduce fedhca2_table1_st_mt_1 --data-root ~/data --seeds 0-2 --dry-run
-  fmtlbench reproduce fedhca2_table3_ablation_st_mt_1 --preset nano --jobs 2
-  fmtlbench reproduce --status runs --preset nano
+  fmtlbench papers reproduce
+  fmtlbench papers reproduce fedhca2_table1_st_mt_1 --data-root ~/data --seeds 0-2 --dry-run
+  fmtlbench papers reproduce fedhca2_table3_ablation_st_mt_1 --preset nano --jobs 2
+  fmtlbench papers reproduce --status runs --preset nano
 
 Exit code 0: every run is there and every file written; a list, plan, status or check of claims was shown. 1: some runs
 failed or are left, or a figure could not be drawn. 2: wrong usage, found before anything ran.
 """
 
 
-def add(verbs) -> None:
-    parser = verbs.add_parser(
+def add(actions) -> None:
+    parser = actions.add_parser(
         "reproduce",
         help="a table or figure of the papers, made of our runs",
         description="Make the tables and figures of the papers anew: run what is missing, then write them.",
@@ -134,7 +134,9 @@ def _check_flags(args: argparse.Namespace) -> None:
         raise UsageError("--format sh: lists what is missing; give --dry-run too, or --format table or json")
     given = [flag for flag in ("preset", "public_code", "assignments", "dry_run") if getattr(args, flag)]
     if given and not args.names and args.status is None and not args.claims:
-        raise UsageError("which recipe? A name of `fmtlbench reproduce`, a paper (fedhca2, fmtlbench, matfl) or all")
+        raise UsageError(
+            "which recipe? A name of `fmtlbench papers reproduce`, a paper (fedhca2, fmtlbench, matfl) or all"
+        )
     for flag, folder in (("--status", args.status), ("--claims: --out", args.out if args.claims else None)):
         if folder is not None and not Path(folder).exists():
             raise UsageError(f"{flag} {folder}: no such folder")

@@ -1,4 +1,4 @@
-"""`fmtlbench.leaderboard`, `.stats`, `.frame`, `.plot`: the examples of their docstrings, and that they are the verbs."""
+"""`fmtlbench.leaderboard`, `.stats`, `.frame`, `.plot`: their docstrings' examples, and that they are the verbs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import subprocess
 import sys
 
 import pytest
+from snippets import ROOT
 
 import fmtlbench
 from fmtlbench.cli import main
 from fmtlbench.reports import ask
-from snippets import ROOT
 
 STORED = ROOT / "results" / "nano-3"
 

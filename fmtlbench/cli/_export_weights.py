@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from ..base.errors import UsageError
+from ._progress import show_progress
 
 EPILOG = """\
 Weights: DIR gets README.md (a model card: data, tasks, scores, how to load), config.json, and for every client a folder
@@ -33,17 +33,12 @@ def main(args: argparse.Namespace) -> int:
 
     from ..inference.export_weights import check_export_folder, export_weights
     from ..inference.stored_run import StoredRun
-    from ..listeners.bars import Bars
-    from ..listeners.json_lines import JsonLines
 
     check_export_folder(args.output)
-    progress = Bars() if sys.stderr.isatty() else JsonLines()
-    try:
+    with show_progress() as progress:
         run = StoredRun(folder)
         run.open_networks(args.data_root, torch.device("cpu"), progress)
         written = export_weights(run, args.output, args.client)
-    finally:
-        progress.end()
     for path in written:
         print(path)
     return 0

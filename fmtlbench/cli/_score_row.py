@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..base.errors import UsageError
+from ._progress import show_progress
 from ._request import add_overrides, overrides_of
 from .predict import split_names
 
@@ -53,8 +54,6 @@ def main(args: argparse.Namespace) -> int:
 
     from ..inference.external import Origin, choose_setting, open_dataset, score_in_setting, score_on_dataset
     from ..inference.file_scores import Judge
-    from ..listeners.bars import Bars
-    from ..listeners.json_lines import JsonLines
 
     origin = Origin(args.folder, args.name, args.by)
     judge = Judge(lambda line: print(line, file=sys.stderr), args.trust)
@@ -64,13 +63,9 @@ def main(args: argparse.Namespace) -> int:
         return 0
     asked = (args.scenario, args.preset or "nano", args.seed, args.rounds, args.device or "cpu", overrides_of(args))
     config = choose_setting(args.like, *asked)
-    progress = Bars() if sys.stderr.isatty() else JsonLines()
     where = {"clients": args.client, "split": args.split or "global", "data_root": args.data_root}
-    try:
-        outcome = score_in_setting(origin, config, output, judge, progress, **where)
-    finally:
-        progress.end()
-    _print(outcome)
+    with show_progress() as progress:
+        _print(score_in_setting(origin, config, output, judge, progress, **where))
     return 0
 
 

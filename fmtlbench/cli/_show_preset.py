@@ -25,7 +25,8 @@ def show_preset(args: argparse.Namespace) -> int:
         record = {"name": name_preset(args.name), "description": description, "extends": extends, "values": tree}
         print(json.dumps({**record, "lines": {key: locate(key, origins) for key in flatten(tree)}}, indent=2))
         return 0
-    from ._tables import as_typed, print_records
+    from ..base.words import as_typed
+    from ._tables import print_records
 
     print(f"{name_preset(args.name)}: {description or 'no description'}")
     for file in extends:

@@ -69,7 +69,8 @@ def print_tuning_plan(bench: Bench, style: str) -> None:
 
 def print_choices(search: Mapping[str, Any]) -> None:
     """Print what was chosen for each method and scenario, and where all trials are."""
-    from ._tables import as_typed, print_records
+    from ..base.words import as_typed
+    from ._tables import print_records
 
     def say(chosen: Mapping[str, Any] | None) -> str:
         if chosen is None:

@@ -87,23 +87,19 @@ def write_pages(
     setting: str | None = None,
     scenario: str | None = None,
     split: str | None = None,
-    baseline: str = "local",
     sort: str = "zoo",
-    delta_over: str = "columns",
-    task_weights: Words | None = None,
-    reference: Words | None = None,
     rows: Words | None = None,
     spread: str = "seeds",
     fairness: bool = False,
     tell: Tell | None = None,
+    **delta: Any,
 ) -> Path:
-    """Write what `leaderboard` makes as linked pages below the folder `output`, by default of all splits."""
+    """Write what `leaderboard` makes as linked pages below the folder `output`; without `split` those of all splits."""
     from .site import write_site
 
     everything, chosen = _find(runs, setting, tell, ("rounds", "timing", "cost", "manifest"))
-    delta = _delta(everything, delta_over, task_weights, reference, baseline)
-    splits = [split] if split else None
-    return write_site(_merge(chosen, rows), output, scenario, splits, delta, sort, spread, fair=fairness)
+    meant, splits = _delta(everything, **delta), [split] if split else None
+    return write_site(_merge(chosen, rows), output, scenario, splits, meant, sort, spread, fair=fairness)
 
 
 def stats(*runs: Folder, noise: bool = False, tell: Tell | None = None, **asked: Any) -> Tables:
@@ -166,13 +162,11 @@ def measure_noise(
     scenario: str | None = None,
     split: str = "global",
     baseline: str = "local",
-    delta_over: str = "columns",
-    task_weights: Words | None = None,
-    reference: Words | None = None,
     pair: Words | None = None,
     power: float = 0.8,
     published: str | None = None,
     tell: Tell | None = None,
+    **delta: Any,
 ) -> list[Stability]:
     """Find out how large the noise of runs is beside the effects they are meant to show: an entry for every setting."""
     from ..config.installed import Installed
@@ -181,10 +175,10 @@ def measure_noise(
     from .stats.analysis import find_pair
 
     everything, reruns, notes = set_reruns_aside(_find(runs, None, tell, ("manifest",))[0])
-    delta = _delta(everything, delta_over, task_weights, reference, baseline)
+    meant = _delta(everything, baseline=baseline, **delta)
     chosen = everything if setting is None else everything.of_setting(setting)
     two = find_pair(_words(pair), chosen.frame) if pair else None
-    return stability(chosen, Question(scenario, split, delta, two, power, published, Installed()), reruns, notes)
+    return stability(chosen, Question(scenario, split, meant, two, power, published, Installed()), reruns, notes)
 
 
 def cost(*runs: Folder, **asked: Any) -> Tables:
@@ -200,11 +194,9 @@ def count_cost(
     target: Sequence[float] | None = None,
     convention: str | None = None,
     over: Folder | None = None,
-    delta_over: str = "columns",
-    task_weights: Words | None = None,
-    reference: Words | None = None,
     rows: Words | None = None,
     tell: Tell | None = None,
+    **delta: Any,
 ) -> tuple[Tables, Convention]:
     """Return the tables of what finished runs cost, and the way in which it is counted.
 
@@ -216,11 +208,9 @@ def count_cost(
         target: The Δm to reach; by default -30 and -10.
         convention: "ours", or "fmtl-bench": as that paper's Table 8 counts.
         over: A file of machines and lines that time is counted on instead.
-        delta_over: What Δm averages.
-        task_weights: Of tasks in Δm.
-        reference: One method's runs in one setting that all are compared with.
         rows: What the rows of one table may differ in.
         tell: Hears what could not be used.
+        **delta: Which Δm: `delta_over`, `task_weights` and `reference`.
     """
     from .cost import CONVENTIONS, TARGETS, cost_tables
     from .over import cost_over
@@ -228,27 +218,25 @@ def count_cost(
     if over and convention:
         raise UsageError(f"--over {over}: counts time in a way of its own, not by --convention {convention}")
     everything, chosen = _find(runs, setting, tell, ("rounds", "timing", "cost"))
-    delta = _delta(everything, delta_over, task_weights, reference)
+    meant = _delta(everything, **delta)
     way = cost_over(over, everything) if over else CONVENTIONS[convention or "ours"]
-    return Tables(cost_tables(_merge(chosen, rows), target or TARGETS, scenario, split, way, delta)), way
+    return Tables(cost_tables(_merge(chosen, rows), target or TARGETS, scenario, split, way, meant)), way
 
 
 def compare(
     *runs: Folder,
     published: str,
     setting: str | None = None,
-    delta_over: str = "columns",
-    task_weights: Words | None = None,
-    reference: Words | None = None,
     tell: Tell | None = None,
+    **delta: Any,
 ) -> Tables:
     """Put finished runs beside a paper's table, with the gap in every cell."""
     from ..config.installed import Installed
     from .compare import compare as compare_runs
 
     everything, chosen = _find(runs, setting, tell)
-    delta = _delta(everything, delta_over, task_weights, reference)
-    return Tables(compare_runs(chosen, published, Installed(), delta))
+    meant = _delta(everything, **delta)
+    return Tables(compare_runs(chosen, published, Installed(), meant))
 
 
 def frame(*runs: Folder, setting: str | None = None, tell: Tell | None = None) -> pd.DataFrame:
@@ -344,9 +332,9 @@ def _warn(line: str) -> None:
 
 def _delta(
     collection: Collection,
-    over: str,
-    task_weights: Words | None,
-    reference: Words | None,
+    delta_over: str = "columns",
+    task_weights: Words | None = None,
+    reference: Words | None = None,
     baseline: str = "local",
 ) -> Delta:
     """Return the Δm that is asked for; its reference is looked for among all the runs given."""
@@ -360,7 +348,7 @@ def _delta(
     against = find_reference(collection, _words(reference)) if reference else None
     if against is not None and baseline != "local":
         raise UsageError("--baseline and --reference both say what Δm is against; give one of them")
-    return Delta(over, weights, baseline, against)
+    return Delta(delta_over, weights, baseline, against)
 
 
 def _merge(collection: Collection, rows: Words | None) -> Collection:

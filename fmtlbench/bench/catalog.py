@@ -54,6 +54,19 @@ def describe_algorithm(name: str) -> Record:
     }
 
 
+def describe_preset(name: str) -> Record:
+    """Return the values of a preset, or of the file of one, with all that it extends, and the line of each."""
+    from ..base.schema import locate
+    from ..config.presets import list_ancestry, name_preset, read_preset
+    from ..config.setting import flatten
+
+    tree, origins = read_preset(name)
+    description = tree.pop("description", "")
+    extends = [str(file) for file in list_ancestry(name)[1:]]
+    record = {"name": name_preset(name), "description": description, "extends": extends, "values": tree}
+    return {**record, "lines": {key: locate(key, origins) for key in flatten(tree)}}
+
+
 def describe_options(method: Any) -> list[Record]:
     """Return the options of a method's class: how each is given to --set, its default, type and meaning."""
     hints = typing.get_type_hints(method.Params)

@@ -22,7 +22,6 @@ def add(actions) -> None:
         help="what the papers say, checked on their printed numbers",
         description="Check the papers' claims on their printed numbers.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("name", nargs="?", metavar="NAME", help="those about this table; default: all")
     add_format(parser)

@@ -22,7 +22,6 @@ def add(actions) -> None:
         help="measured beside a paper's table",
         description="Finished runs beside a paper's table, with the gap in every cell.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_runs(parser)
     add_setting(parser)

@@ -21,7 +21,6 @@ def add(actions) -> None:
         help="the papers' tables as data; what `fmtlbench papers` alone does",
         description="The papers' tables as data: list them, print one, or recompute their Δ.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("name", nargs="?", metavar="NAME", help="print this table; default: list them all")
     parser.add_argument("--audit", action="store_true", help="recompute every printed Δ, of all tables or of NAME")

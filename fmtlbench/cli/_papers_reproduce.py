@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ._progress import show_progress
 from ._request import add_circumstances, add_overrides, overrides_of
-from ._working import add_effort, make_display, prepare, print_failures, print_plan
+from ._working import add_effort, do_plan, prepare, print_plan
 
 if TYPE_CHECKING:
     from ..bench.plan import Plan
@@ -43,7 +43,6 @@ def add(actions) -> None:
         help="a table or figure of the papers, made of our runs",
         description="Make the tables and figures of the papers anew: run what is missing, then write them.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="which recipes; default: list them")
     parser.add_argument("--preset", help="instead of the paper's: a name or a .yml file")
@@ -83,7 +82,7 @@ def main(args: argparse.Namespace) -> int:
     from ..bench.asked import parse_seeds
     from ..bench.recipe_files import count_states, describe_recipes
     from ..bench.recipes import choose_recipes, plan_recipes
-    from ..bench.work import carry_out, check_archives, check_data_root
+    from ..bench.work import check_archives, check_data_root
     from ..config.presets import find_preset
     from ..cost.energy import choose_energy
 
@@ -117,9 +116,7 @@ def main(args: argparse.Namespace) -> int:
     complete = True
     if plan.runs:
         _say_estimate(plan, args.jobs, device.kind)
-        outcome = carry_out(plan, effort, device, make_display())
-        complete = outcome.complete
-        print_failures(outcome, sys.stderr)
+        complete = do_plan(plan, effort, device)
     written = [_write(one, args) for one in planned]
     return 0 if complete and all(written) else 1
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+import importlib
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -16,12 +17,28 @@ ACTIONS = {
 }
 
 
+class _Formatter(argparse.HelpFormatter):
+    """Fills texts of one line, and leaves the breaks of others where they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if "\n" in text else super()._fill_text(text, width, indent)
+
+
 class Parser(argparse.ArgumentParser):
-    """Argparse's, which refuses in one line."""
+    """Argparse's, which refuses in one line and leaves texts of several lines as they are."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **{"formatter_class": _Formatter, **options})
 
     def error(self, message: str) -> NoReturn:
         """Refuse a command line."""
-        raise UsageError(f"{message}; `{self.prog} --help` shows what there is")
+        raise UsageError(f"{self._verb}{message}; `{self.prog} --help` shows what there is")
+
+    @property
+    def _verb(self) -> str:
+        """Return how a message begins: with the verb and action, if there is one."""
+        verb = self.prog.partition(" ")[2]
+        return verb and f"{verb}: "
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse the words of this verb; refuse those that it does not know, whatever else is missing."""
@@ -29,10 +46,10 @@ class Parser(argparse.ArgumentParser):
             name = word.partition("=")[0]
             if not any(known.startswith(name) for known in self._option_string_actions):
                 close = nearest(name, self._option_string_actions, f"`{self.prog} --help` shows what there is")
-                raise UsageError(f"{self.prog}: no option {name!r}; {close}")
+                raise UsageError(f"{self._verb}no option {name!r}; {close}")
         found, rest = super().parse_known_args(args, namespace)
         if rest:
-            self.error(f"{self.prog}: not expected here: {rest[0]!r}")
+            self.error(f"not expected here: {rest[0]!r}")
         return found, rest
 
     def _own_options(self, words: Sequence[str]) -> Iterator[str]:
@@ -49,8 +66,15 @@ class Parser(argparse.ArgumentParser):
             return
         close = nearest(str(value), map(str, action.choices))
         if action.option_strings:
-            raise UsageError(f"{self.prog}: {action.option_strings[-1]} {value}: {close}")
-        raise UsageError(f"{self.prog}: no {(action.metavar or action.dest).lower()} {str(value)!r}; {close}")
+            raise UsageError(f"{self._verb}{action.option_strings[-1]} {value}: {close}")
+        raise UsageError(f"{self._verb}no {(action.metavar or action.dest).lower()} {str(value)!r}; {close}")
+
+
+def add_actions(parser: argparse.ArgumentParser, verb: str, actions: Iterable[str]) -> None:
+    """Add the actions of a verb: each is a file `_<verb>_<action>.py` with `add(actions)`."""
+    parsers = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    for action in actions:
+        importlib.import_module(f"._{verb}_{action}", __package__).add(parsers)
 
 
 def add_list_if_missing(words: Sequence[str]) -> list[str]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..reports.table import Table
 
 Container = argparse.ArgumentParser | argparse._ArgumentGroup
+DELTA = ("delta_over", "task_weights", "reference", "baseline")
 STYLES = ("table", "csv", "md", "latex", "json")
 
 
@@ -92,8 +93,9 @@ def check_style(args: argparse.Namespace) -> None:
 
 def keywords(args: argparse.Namespace, function: Callable[..., Any]) -> dict[str, Any]:
     """Return what the flags say, as keywords of a function whose keywords are named as they are."""
-    told = {name: getattr(args, name) for name in inspect.signature(function).parameters if hasattr(args, name)}
-    return {**{name: value for name, value in told.items() if name != "runs"}, "tell": tell}
+    parameters = inspect.signature(function).parameters
+    names = {*parameters, *(DELTA if "delta" in parameters else ())} - {"runs"}
+    return {**{name: getattr(args, name) for name in names if hasattr(args, name)}, "tell": tell}
 
 
 def tell(line: str) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from ..base.words import as_typed
 from ._tables import print_records
@@ -15,8 +13,6 @@ from .runs import add_run
 if TYPE_CHECKING:
     from ..runs.inventory import RunLine
     from ..runs.records import Session, Summary
-
-Record = TypeVar("Record")
 
 
 def add(actions) -> None:
@@ -27,44 +23,23 @@ def add(actions) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from ..runs.departures import find_departures
+    from ..runs.departures import describe_whole
     from ..runs.find import find_run
-    from ..runs.folder import RunFolder
-    from ..runs.inventory import describe_run
 
     folder = find_run(args.run)
-    run, line = RunFolder(folder), describe_run(folder, folder.resolve().name)
-    problems = [line.problem] if line.problem else []
-    summary, cost, manifest = (_read(read, problems) for read in (run.summary, run.cost, run.manifest))
-    departures, unknown_because = find_departures(run, summary)
-    sessions = manifest["sessions"] if manifest else []
-    line = dataclasses.replace(line, problem="; ".join(problems) or None)
+    whole = describe_whole(folder)
     if args.json:
-        record = {**vars(line), "folder": str(folder), "departures": departures, "departures_unknown": unknown_because}
-        record |= {"scores": summary["scores"] if summary else [], "cost": cost or {}, "sessions": sessions}
-        print(json.dumps(record, indent=2, ensure_ascii=False))
+        print(json.dumps(whole.record(), indent=2, ensure_ascii=False))
         return 0
-    _print_head(line)
-    _print_departures(departures, unknown_because, line.preset)
-    if summary is not None:
-        _print_scores(summary, folder)
+    _print_head(whole.line)
+    _print_departures(whole.departures, whole.unknown_because, whole.line.preset)
+    if whole.summary is not None:
+        _print_scores(whole.summary, folder)
         from ..cost.bill import bill_lines
 
-        print("\n".join(bill_lines(cost or {})))
-    _print_sessions(sessions)
+        print("\n".join(bill_lines(whole.cost or {})))
+    _print_sessions(whole.sessions)
     return 0
-
-
-def _read(read: Callable[[], Record | None], problems: list[str]) -> Record | None:
-    """Read a record; None where it is not there, or damaged, which is added to the problems."""
-    from ..base.stored import DamagedRun
-
-    try:
-        return read()
-    except DamagedRun as error:
-        if error.reason not in problems:
-            problems.append(error.reason)
-        return None
 
 
 def _print_head(line: RunLine) -> None:

@@ -34,7 +34,6 @@ def add(verbs) -> None:
         help="power, bytes, time, energy and CO2e of finished runs, per round and until a target",
         description="What finished runs cost: per round, and until Δm reaches a target.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_runs(parser)
     parser.add_argument(

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-# One file per action, `_data_<action>.py` with `add(actions)`.
-ACTIONS = ("show", "check", "cache")
+from ._parser import add_actions
 
 
 def add(verbs) -> None:
     parser = verbs.add_parser("data", help="look at a dataset, check it, or decode it for faster runs")
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    for action in ACTIONS:
-        importlib.import_module(f"._data_{action}", __package__).add(actions)
+    add_actions(parser, "data", ("show", "check", "cache"))
 
 
 def add_dataset_arguments(parser) -> None:

@@ -29,7 +29,6 @@ def add(verbs) -> None:
         help="every score of the finished runs as CSV, Parquet or JSON; the networks of a run as safetensors",
         description="Every score of the finished runs as one tidy table, or with --weights the networks of a run.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_runs(parser)
     parser.add_argument(

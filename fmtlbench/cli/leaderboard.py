@@ -32,7 +32,6 @@ def add(verbs) -> None:
         help="tables of finished runs: methods × tasks, Δm, best and second",
         description="Tables of finished runs: methods × tasks, with Δm against a baseline.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_runs(parser)
     add_setting(parser)

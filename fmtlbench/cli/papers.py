@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-
-from ._parser import ACTIONS
-
-# One file per action, `_papers_<action>.py` with `add(actions)`.
+from ._parser import ACTIONS, add_actions
 
 
 def add(verbs) -> None:
@@ -16,6 +12,4 @@ def add(verbs) -> None:
         description="The papers' tables, figures and claims, and what runs make of them. "
         "`fmtlbench papers` alone lists the tables.",
     )
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    for action in ACTIONS["papers"]:
-        importlib.import_module(f"._papers_{action}", __package__).add(actions)
+    add_actions(parser, "papers", ACTIONS["papers"])

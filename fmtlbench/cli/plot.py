@@ -39,7 +39,6 @@ def add(verbs) -> None:
         help="figures of finished runs",
         description="Draw a figure of finished runs, one column wide.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("kind", metavar="KIND", help="which figure, see below")
     add_runs(parser)

@@ -35,7 +35,6 @@ def add(verbs) -> None:
         help="write or draw what the networks of stored runs predict",
         description="Write the predictions of stored runs as images, or draw some of them side by side.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "runs", nargs="+", type=Path, metavar="RUN", help="folder of one run; an unfinished one will do"

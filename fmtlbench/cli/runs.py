@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-
-from ._parser import ACTIONS
-
-# One file per action, `_runs_<action>.py` with `add(actions)`.
+from ._parser import ACTIONS, add_actions
 
 
 def add(verbs) -> None:
@@ -15,9 +11,7 @@ def add(verbs) -> None:
         help="list, show, compare and remove stored runs",
         description="What lies in the folders of runs. `fmtlbench runs` alone lists them.",
     )
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    for action in ACTIONS["runs"]:
-        importlib.import_module(f"._runs_{action}", __package__).add(actions)
+    add_actions(parser, "runs", ACTIONS["runs"])
 
 
 def add_run(parser, name: str, **options) -> None:

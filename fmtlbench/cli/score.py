@@ -27,7 +27,6 @@ def add(verbs) -> None:
         help="score a folder of predictions, against labels or as a row of leaderboards",
         description="Score a folder of predictions: against labels, or with --name as a row of leaderboards.",
         epilog=f"{EPILOG}{_score_files.EPILOG}\n{_score_row.EPILOG}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("folder", nargs="?", type=Path, metavar="PREDICTIONS", help="folder of the predictions")
     parser.add_argument("--pred", type=Path, metavar="DIR", help="another way to name that folder")

@@ -56,7 +56,6 @@ def add(verbs) -> None:
         help="significance of differences between methods, and the noise of seeds and reruns",
         description="Test whether differences between methods are more than chance, or with --noise how large it is.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_runs(parser)
     add_setting(parser)

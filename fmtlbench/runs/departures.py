@@ -1,11 +1,15 @@
-"""In what a stored run departs from its preset, as that is now."""
+"""One stored run in full, and in what it departs from its preset as that is now."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
 
 from ..algorithms import ALGORITHMS
 from ..base.errors import FmtlbenchError
+from ..base.stored import DamagedRun
 from ..config.presets import default_options, preset_files, read_preset
 from ..config.resolve import resolve_without_method
 from ..config.run_config import RunConfig
@@ -13,9 +17,49 @@ from ..config.setting import EQUAL, WEIGHTING, WEIGHTING_OPTIONS
 from ..scenarios import scenario_files
 from ..weightings import WEIGHTINGS
 from .folder import RunFolder
-from .records import Summary
+from .inventory import RunLine, describe_run
+from .records import Cost, Session, Summary
 
 UNRECORDED = "not recorded"  # a preset's value: a run records only its own where the two differ
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class WholeRun:
+    """What is known of a stored run."""
+
+    line: RunLine
+    departures: dict[str, tuple[Any, Any]]  # name → (the preset's value, the run's)
+    unknown_because: str | None  # why some departures are not known
+    summary: Summary | None
+    cost: Cost | None
+    sessions: list[Session]
+
+    def record(self) -> dict[str, Any]:
+        """Return all of it as plain data."""
+        scores = self.summary["scores"] if self.summary else []
+        told = {"departures": self.departures, "departures_unknown": self.unknown_because, "scores": scores}
+        about = {**vars(self.line), "folder": str(self.line.folder)}
+        return {**about, **told, "cost": self.cost or {}, "sessions": self.sessions}
+
+
+def describe_whole(folder: Path) -> WholeRun:
+    """Read all records of a run; those that are damaged are missing, and its line says why."""
+    run, line = RunFolder(folder), describe_run(folder, folder.resolve().name)
+    problems = [line.problem] if line.problem else []
+
+    def read(record: Callable[[], T | None]) -> T | None:
+        try:
+            return record()
+        except DamagedRun as error:
+            if error.reason not in problems:
+                problems.append(error.reason)
+            return None
+
+    summary, cost, manifest = read(run.summary), read(run.cost), read(run.manifest)
+    line = replace(line, problem="; ".join(problems) or None)
+    departures, unknown = find_departures(run, summary)
+    return WholeRun(line, departures, unknown, summary, cost, manifest["sessions"] if manifest else [])
 
 
 def find_departures(run: RunFolder, summary: Summary | None) -> tuple[dict[str, tuple[Any, Any]], str | None]:

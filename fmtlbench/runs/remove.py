@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..base.errors import UsageError
 from ..base.files import remove_folder
 from .lock import locked
 
 
 def check_removable(folder: Path) -> None:
-    """Refuse a run that another process is working on."""
+    """Refuse a link, and a run that another process is working on."""
+    if folder.is_symlink():
+        raise UsageError(
+            f"{folder}: a link to {folder.readlink()}, expected a run's own folder; links are not followed"
+        )
     with locked(folder):
         pass
 

@@ -57,7 +57,3 @@ def test_code_for_every_shell(shell, capsys):
     assert "fmtlbench" in code
     if shell == "bash" and shutil.which("bash"):
         subprocess.run(["bash", "-n"], input=code, text=True, check=True)
-
-
-def test_an_unknown_shell_is_refused():
-    assert main(["completion", "ksh"]) == 2

@@ -256,26 +256,6 @@ def test_as_json(probe):
     assert records[1]["by_seed"] == pytest.approx({"0": 20, "1": 20}) and records[0]["confidence"] == 0.9
 
 
-@pytest.mark.parametrize(
-    ("argv", "part"),
-    [
-        (["--confidence", "0.5"], "between 0.5 and 1"),
-        (["--probes", "st_mt_1"], "expects nothing"),
-        (["--probes", "probe_scarse"], "probe_scarce"),
-        (["--probes", ","], "which probes?"),
-        (["--jobs", "0"], "--jobs 0"),
-        (["--standalone"], "latex"),
-        (["--data-root", "here"], "embedded"),
-        (["--algos", "fedavgg"], "fedavg"),
-    ],
-)
-def test_wrong_usage_is_one_line(monkeypatch, capsys, tmp_path, argv, part):
-    monkeypatch.setattr(cli, "VERBS", ("probe",))
-    assert cli.main(["probe", *argv, "--out", str(tmp_path / "out"), "--device", "cpu"]) == 2
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1 and part in told and not (tmp_path / "out").exists()
-
-
 def test_which_probes_by_default(file):
     plain = {"probe_absent", "probe_conflict", "probe_scarce", "probe_strangers", "probe_two_worlds"}
     assert set(choose_probes(None)) == plain and set(choose_probes("all")) > plain

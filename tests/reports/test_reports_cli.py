@@ -50,23 +50,6 @@ def test_standalone_is_a_document_and_latex_s_alone(runs, capsys):
     assert main(["leaderboard", str(runs), "--format", "md", "--standalone"]) == 2
 
 
-@pytest.mark.parametrize(
-    ("flags", "words"),
-    [
-        (["--scenario", "st_mt_2"], "did you mean 'st_mt_1'"),
-        (["--split", "personal"], "splits: global"),
-        (["--sort", "dlta"], "did you mean 'delta"),
-        (["--baseline", "fedavgg"], "did you mean 'fedavg'"),
-        (["-o", "/nowhere/at/all.md"], "no folder /nowhere/at"),
-        (["--format", "html"], "give it with -o DIR"),
-    ],
-)
-def test_wrong_usage_is_one_line_and_exit_2(runs, capsys, flags, words):
-    assert main(["leaderboard", str(runs), *flags]) == 2
-    out, err = capsys.readouterr()
-    assert out == "" and words in err and len(err.splitlines()) == 1
-
-
 def test_one_setting_can_be_chosen(runs, capsys):
     write_run(runs, algorithm="local", clients=ST_MT_1, scenario="st_mt_1", setting="5f" * 32, rounds=1)
     assert main(["leaderboard", str(runs), "--setting", "5f5f", "--format", "csv"]) == 0

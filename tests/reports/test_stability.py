@@ -448,26 +448,6 @@ def test_a_run_with_a_damaged_manifest_is_left_out_in_one_line(threads, capsys):
     assert err.startswith(f"left out: {file.parent}: manifest.json cannot be read") and err.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    "argv, words",
-    [
-        (["--power", "1"], "--power 1: expected a probability between 0 and 1"),
-        (["--pair", "fedavg"], "expected two different methods"),
-        (["--pair", "fedavg,fedhca"], "did you mean"),
-        (["--scenario", "dua"], "did you mean 'duo'?"),
-        (["--split", "personal"], "no finished run has scores on the 'personal' split"),
-        (["--baseline", "lokal"], "did you mean 'local'"),
-        (["--published", "fedhca2_table1_st_mt_1"], "the runs are of duo"),
-        (["--standalone"], "belongs to --format latex"),
-        (["--setting", "ffff"], "no run has it"),
-    ],
-)
-def test_mistakes_are_one_line(runs, capsys, argv, words):
-    assert main(["stats", "--noise", str(runs), *argv]) == 2
-    out, err = capsys.readouterr()
-    assert not out and words in err and err.count("\n") == 1
-
-
 def test_one_seed_is_one_line(tmp_path, capsys):
     write(tmp_path, "local", (0,))
     write(tmp_path, "fedavg", (1,))

@@ -8,7 +8,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -57,46 +56,6 @@ def refused(result, code, *parts):
 
 
 # -- looking around --------------------------------------------------------------------------------------------------
-
-
-def test_looking_around_imports_nothing_heavy(tmp_path, scenario_file):
-    commands = [
-        ["--help"], ["--version"], ["run", "--help"], ["list"], ["list", "--json"],
-        *(["list", kind] for kind in ("algorithms", "scenarios", "presets", "metrics", "datasets", "listeners")),
-        ["list", "tasks"], ["list", "partitions"], ["list", "backbones"], ["list", "backbones", "timm/*"],
-        ["show", "scenario", "st_mt_1"], ["show", "scenario", scenario_file, "--json"],
-        ["show", "algorithm", "fedhca2"], ["show", "algorithm", "local", "--json"],
-        ["run"], ["run", "--algo", "fedavg", "--scenario", "st_mt_1", "--set", "train.lr=x"],
-    ]  # fmt: skip
-    code = f"""\
-        import sys
-        from fmtlbench.cli import FORMER, VERBS, main
-        for argv in {commands!r}:
-            try:
-                code = main(argv)
-            except SystemExit as error:
-                code = error.code or 0
-            heavy = [name for name in {HEAVY!r} if name in sys.modules]
-            assert not heavy, (argv, heavy)
-            assert code == (2 if argv[0] == "run" and "--help" not in argv else 0), (argv, code)
-    """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True, cwd=tmp_path, stdout=subprocess.DEVNULL)
-
-
-def test_help_and_one_method_import_little(tmp_path):
-    code = """\
-        import sys
-        from fmtlbench.cli import main
-        try:
-            main(["--help"])
-        except SystemExit:
-            pass
-        late = {"importlib.metadata", "msgspec", "numpy"} & {*sys.modules}
-        assert not late, late
-        assert main(["show", "algorithm", "fedavg"]) == 0
-        assert "fmtlbench.algorithms.fedavg" in sys.modules and "fmtlbench.algorithms.fedhca2" not in sys.modules
-    """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True, cwd=tmp_path, stdout=subprocess.DEVNULL)
 
 
 def test_python_dash_m_and_the_script_are_the_same(tmp_path):

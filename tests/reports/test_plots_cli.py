@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 from made_rounds import write_rounds
 from made_runs import DUO
@@ -47,12 +44,3 @@ def test_every_kind_writes_pdf_and_png(runs, tmp_path, capsys, kind, below, opti
     assert capsys.readouterr().out.split() == [str(file) for file in files]
     assert files[0].read_bytes().startswith(b"%PDF") and files[1].read_bytes().startswith(b"\x89PNG")
     assert all(file.stat().st_size > 3000 for file in files)
-
-
-def test_never_imports_torch(runs, tmp_path):
-    code = (
-        "import sys; from fmtlbench.cli import main; code = main(sys.argv[1:]); "
-        "sys.exit(code or any(name in sys.modules for name in ('torch', 'timm')))"
-    )
-    argv = [sys.executable, "-c", code, "plot", "rounds", str(runs / "trio"), "-o", str(tmp_path / "a.svg")]
-    assert subprocess.run(argv, capture_output=True).returncode == 0 and (tmp_path / "a.svg").exists()

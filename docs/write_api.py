@@ -55,6 +55,11 @@ PARTS = (
     )),
     ("Reports", "Tables, tests and figures of stored runs; none of them loads torch ([reports.md](reports.md)).", (
         "fmtlbench.leaderboard",
+        "fmtlbench.stats",
+        "fmtlbench.frame",
+        "fmtlbench.plot",
+        "fmtlbench.reports.ask.cost",
+        "fmtlbench.reports.ask.compare",
         "fmtlbench.reports.collect.collect",
         "fmtlbench.reports.leaderboard.leaderboards",
         "fmtlbench.reports.formats.render",

@@ -38,7 +38,7 @@ EACH = "--scenario"  # of a command that is asked for every scenario by itself, 
 # File of a page → its heading, and the commands whose tables it has.
 PAGES = {
     "clients.md": ("The worst clients", [("leaderboard", "--fairness")]),
-    "chance.md": ("Are the differences more than chance?", [("stats", EACH), ("stability",)]),
+    "chance.md": ("Are the differences more than chance?", [("stats", EACH), ("stats --noise",)]),
     "cost.md": ("What the runs cost", [("cost",)]),
 }
 PROBED, PAPERS = "probes.md", "papers.md"
@@ -288,10 +288,13 @@ def make_pages(runs: Path, probes: Path) -> dict[str, str]:
 
 
 def _show(runs: Path, command: Sequence[str], depth: int = 2, only: str = "") -> str:
-    """Return a command as one types it, and its tables with headings of the given depth; or those a pattern finds."""
+    """Return a command as one types it, and its tables with headings of the given depth; or those a pattern finds.
+
+    Runs are named behind the first word of the command, which may be several: "papers compare".
+    """
     verb, *flags = command
     words = " ".join([f"fmtlbench {verb} results/leaderboard", *flags, "--format md"])
-    tables = set_depth(ask(verb, runs, *flags, "--format", "md"), depth)
+    tables = set_depth(ask(*verb.split(), runs, *flags, "--format", "md"), depth)
     return f"`{words}`\n\n{re.search(only, tables, re.M | re.S)[0].strip() if only else tables.strip()}"
 
 
@@ -300,14 +303,14 @@ def make_papers_page(runs: Path) -> str:
     order, shown = r"^## [^\n]*order of methods.*?(?=^## |\Z)", []
     for board in read_boards(runs):
         if table := PUBLISHED.get(board.heading):
-            shown.append(_show(runs, ("compare", "--published", table)))
-            shown.append(_show(runs, ("stability", "--scenario", board.heading, "--published", table), only=order))
+            shown.append(_show(runs, ("papers compare", "--published", table)))
+            shown.append(_show(runs, ("stats --noise", "--scenario", board.heading, "--published", table), only=order))
     return fill("leaderboard_papers.md.j2", tables="\n\n".join(shown), **ask_claims(runs))
 
 
 def ask_claims(runs: Path) -> dict[str, Any]:
     """Return what the papers say of their results, as far as these runs can be asked."""
-    command = ("reproduce", "--claims", "--preset", "nano", "--seeds", "0-4")
+    command = ("papers", "reproduce", "--claims", "--preset", "nano", "--seeds", "0-4")
     tables = json.loads(ask(*command, "--out", runs, "--reuse", "any", "--format", "json"))["tables"]
     claims = [row for table in tables for row in table["rows"]]
     tried = []

@@ -49,10 +49,9 @@ from method_facts import (
 from page_parts import fill, wrap_lines
 
 from fmtlbench.algorithms import ALGORITHMS, Algorithm
-from fmtlbench.base.words import say_count
-from fmtlbench.cli._installed import method_titles
-from fmtlbench.cli._tables import as_typed
-from fmtlbench.cli.show import describe_options
+from fmtlbench.base.words import as_typed, say_count
+from fmtlbench.bench.catalog import describe_options
+from fmtlbench.config.installed import method_titles
 from fmtlbench.engine.federation import EXTRA
 from fmtlbench.exchange import TRAVELLING_KINDS, Party
 from fmtlbench.scenarios import ROLES

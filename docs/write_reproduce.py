@@ -60,7 +60,7 @@ def _say_hours(hours: float) -> str:
 
 def read_hours(page: str) -> dict[str, float]:
     """Return the hours as a page has them."""
-    found = re.findall(r"`fmtlbench reproduce (\w+)[^`]*` \| \d+ \| ([^ ]+) \|", page)
+    found = re.findall(r"`fmtlbench papers reproduce (\w+)[^`]*` \| \d+ \| ([^ ]+) \|", page)
     total = re.search(r"need\s+(\d+)\s+runs\s+and\s+([\d.]+)\s+GPU\s+hours", page)
     assert total is not None
     by_name = {name: 0.0 if text == "–" else float(text) for name, text in found}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from page_parts import put_table
 
-from fmtlbench.cli._tables import as_typed
+from fmtlbench.base.words import as_typed
 from fmtlbench.config.presets import default_options
 from fmtlbench.weightings import WEIGHTINGS, Weighting
 

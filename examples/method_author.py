@@ -82,5 +82,5 @@ for table in tables:
 # %% Two seeds of two rounds say nothing. What does it take? A bench, and the noise beside the effect:
 #
 #   fmtlbench bench --algos local,fedavg,examples_out/method_author/part_way.py --scenarios st_mt_1 --seeds 0-4 --jobs 2
-#   fmtlbench stability runs
+#   fmtlbench stats --noise runs
 #   fmtlbench probe --algos examples_out/method_author/part_way.py

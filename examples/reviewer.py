@@ -78,5 +78,5 @@ for (scenario, method), row in sorted(rows.items()):
         print(f"{scenario:10} {method:8} [{low:+.2f}, {high:+.2f}]  {verdict}")
 
 # %% The same question for papers: does each printed Δ follow from the cells beside it?
-command = [sys.executable, "-m", "fmtlbench", "published", "--audit"]
+command = [sys.executable, "-m", "fmtlbench", "papers", "list", "--audit"]
 print(subprocess.run(command, capture_output=True, text=True, check=True).stdout)

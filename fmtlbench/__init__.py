@@ -9,10 +9,23 @@ from .base.errors import FmtlbenchError, UsageError
 if TYPE_CHECKING:
     __version__: str
     from .api import bench, load, run
-    from .reports.leaderboard import leaderboard
+    from .reports.ask import frame, leaderboard, plot, stats
     from .runs.result import RunResult
 
-__all__ = ["FmtlbenchError", "RunResult", "UsageError", "__version__", "bench", "leaderboard", "load", "run"]
+REPORTS = ("frame", "leaderboard", "plot", "stats")
+__all__ = [
+    "FmtlbenchError",
+    "RunResult",
+    "UsageError",
+    "__version__",
+    "bench",
+    "frame",
+    "leaderboard",
+    "load",
+    "plot",
+    "run",
+    "stats",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -30,10 +43,10 @@ def __getattr__(name: str) -> Any:
         from importlib import import_module
 
         return import_module(".bench", __name__)
-    if name == "leaderboard":
-        from .reports.leaderboard import leaderboard
+    if name in REPORTS:
+        from .reports import ask
 
-        return leaderboard
+        return getattr(ask, name)
     if name == "RunResult":
         from .runs.result import RunResult
 

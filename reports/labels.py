@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..base.words import dataset_title
@@ -75,6 +75,16 @@ class Labels:
                 shown[option] = value
         more, of_weighting = _describe_weighting(summary)
         return write_label(title, shown | of_weighting, more + (EXTERNAL if summary.get("external") else ""))
+
+
+def tell_apart(summaries: Sequence[Mapping[str, Any]], seeds: Sequence[int], hashes: Sequence[str]) -> list[str]:
+    """Return the labels of runs; where labels are equal, with the seed, and where that is equal too with the hash."""
+    of = Labels(summaries).of
+    labels = [of(summary) for summary in summaries]
+    twice = {label for label in labels if labels.count(label) > 1}
+    labels = [f"{label}, seed {seed}" if label in twice else label for label, seed in zip(labels, seeds)]
+    twice = {label for label in labels if labels.count(label) > 1}
+    return [f"{label}, {hash_}" if label in twice else label for label, hash_ in zip(labels, hashes)]
 
 
 def _describe_weighting(summary: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

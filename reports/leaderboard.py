@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..base.errors import UsageError, unknown
 from ..runs.absence import REFUSED, Absence
@@ -15,7 +13,7 @@ from ..runs.external import describe_external
 from ..runs.summary import name_method
 from ..tasks import title_of
 from .code_notes import code_notes
-from .collect import Collection, RunRecord, collect
+from .collect import Collection, RunRecord
 from .columns import MIXED, At, kinds_of_clients, names_of_datasets, order_columns
 from .delta import Delta, Score, Scores
 from .fairness import COLUMNS, Fairness, fairness
@@ -63,19 +61,6 @@ def leaderboards(
     tables = [_table(board, collection, spread, fair) for board in found]
     _check_sort(sort, tables)
     return Tables(_sorted(table, sort).marked() for table in tables)
-
-
-def leaderboard(*paths: str | Path, **options: Any) -> Tables:
-    """Make the tables of the finished runs in or below `paths` (by default ./runs); see `leaderboards` for options.
-
-    What cannot be used is told by warnings.
-    """
-    collection = collect(paths or ("runs",))
-    for problem in collection.problems:
-        warnings.warn(f"left out: {problem}", stacklevel=2)
-    if not collection.runs:
-        raise UsageError(f"{', '.join(map(str, paths or ('runs',)))}: no finished run in it")
-    return leaderboards(collection, **options)
 
 
 class Board(Gains):

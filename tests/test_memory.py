@@ -7,7 +7,7 @@ import pytest
 from fmtlbench.base.errors import RefusedError, UsageError
 from fmtlbench.cli import main
 from fmtlbench.config.resolve import resolve
-from fmtlbench.data import memory
+from fmtlbench.data import machine_limits as memory
 
 
 @pytest.fixture(autouse=True)

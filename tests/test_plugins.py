@@ -287,7 +287,7 @@ def test_evaluate_scores_the_listed_images_of_an_own_dataset(files, capsys):
         np.save(files / "p" / f"{name}.npy", np.full((32, 32), 1.0 + index, np.float32))
     (files / "ids.txt").write_text("c\nb\n")
     argv = [
-        "evaluate",
+        "score",
         "--task",
         "depth",
         "--dataset",

@@ -107,7 +107,7 @@ def test_stretched_images_are_trained_scored_and_predicted_at_their_own_size(roo
     shapes = {np.load(file).shape for file in depths.glob("*.npy")}
     assert shapes and shapes <= {(60, 88), (48, 64), (62, 90)}  # the archive's, not the network's 64×96
     capsys.readouterr()
-    argv = ["evaluate", "--task", "depth", "--dataset", "nyud", "--pred", depths, "--gt", root / "NYUDv2"]
+    argv = ["score", "--task", "depth", "--dataset", "nyud", "--pred", depths, "--gt", root / "NYUDv2"]
     assert main([*map(str, argv), "--json", "--trust"]) == 0  # what MaT-FL's code scores; one round learns no metres
     value = json.loads(capsys.readouterr().out)["value"]
     inside = next(r["value"] for (_, task), r in scores(folders[0]).items() if task == "depth")
@@ -144,7 +144,7 @@ def test_every_client_learns_and_is_scored(finished):
 
 def evaluate(capsys, task, dataset, pred, gt, *more):
     capsys.readouterr()
-    argv = ["evaluate", "--task", task, "--dataset", dataset, "--pred", pred, "--gt", gt, "--json", "--trust", *more]
+    argv = ["score", "--task", task, "--dataset", dataset, "--pred", pred, "--gt", gt, "--json", "--trust", *more]
     assert main([str(word) for word in argv]) == 0
     return json.loads(capsys.readouterr().out)
 
@@ -190,7 +190,7 @@ def test_predictions_made_elsewhere_get_the_scores_of_the_run(finished, root, tm
 
     data = ("--data-root", str(root))
     assert main(["predict", str(finished), "--arrays", "-o", str(tmp_path / "pred"), *data]) == 0
-    asked = ["score-external", str(tmp_path / "pred"), "--name", "Theirs", "--like", str(finished), "--trust", *data]
+    asked = ["score", str(tmp_path / "pred"), "--name", "Theirs", "--like", str(finished), "--trust", *data]
     assert main([*asked, "-o", str(tmp_path / "runs")]) == 0
     (folder,) = (tmp_path / "runs").glob("*/Theirs/*")
     ours, theirs = (RunFolder(Path(place)).summary() for place in (finished, folder))

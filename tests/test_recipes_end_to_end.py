@@ -37,7 +37,8 @@ def reproduce(name: str, root: Path, *flags: str) -> int:
     for run in planned.plan.runs:
         launch(run.request)
     words = as_flags(overrides)
-    argv = ["reproduce", name, "--preset", "nano", "--out", str(root / "runs"), "-o", str(root / "made"), "--no-energy"]
+    argv = ["papers", "reproduce", name, "--preset", "nano", "--out", str(root / "runs"), "-o", str(root / "made")]
+    argv.append("--no-energy")
     return main([*argv, *words, *flags])
 
 
@@ -90,7 +91,16 @@ def test_one_recipe_of_each_paper_from_runs_to_files(name, tmp_path, capsys):
 def test_the_command_makes_what_is_missing(tmp_path, capsys):
     """One run is made in a process of its own, as by bench."""
     words = as_flags(QUICK)
-    argv = ["reproduce", "fedhca2_figure7", "--preset", "nano", "--out", str(tmp_path / "runs"), "--no-energy"]
+    argv = ["papers", "reproduce", "fedhca2_figure7", "--preset", "nano", "--out", str(tmp_path / "runs")]
+        "papers",
+        "reproduce",
+        "fedhca2_figure7",
+        "--preset",
+        "nano",
+        "--out",
+        str(tmp_path / "runs"),
+        "--no-energy",
+    ]
     assert main([*argv, *words, "-o", str(tmp_path / "made")]) == 0
     check_files("fedhca2_figure7", tmp_path / "made")
     notes = (tmp_path / "made" / "fedhca2_figure7.txt").read_text()

@@ -22,7 +22,7 @@ def test_the_page_is_fresh(writer):
     page = writer.PAGE.read_text(encoding="utf-8")
     made = writer.make_page(writer.read_hours(page), writer.read_speeds(page), writer.count_done())
     assert page == made, "run python docs/write_reproduce.py"
-    assert all(f"`fmtlbench reproduce {name}" in page for name in recipe_names())
+    assert all(f"`fmtlbench papers reproduce {name}" in page for name in recipe_names())
 
 
 def test_the_hours_of_the_table_of_costs_are_those_that_it_prints(writer):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from .errors import UsageError
@@ -67,3 +68,8 @@ def say_count(number: int, noun: str) -> str:
 def dataset_title(dataset: str, source: str = "real") -> str:
     """Return what tables and figures call a dataset: the papers' name for real data only."""
     return _REAL_TITLES.get(dataset, dataset) if source == "real" else f"{source}-{dataset}"
+
+
+def as_typed(value: object) -> str:
+    """Write a value as --set takes it: null and true, not None and True."""
+    return value if isinstance(value, str) else json.dumps(value)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from ..config.run_config import RunConfig
-from ..scenarios import ClientSpec, Partition
+from ..base.words import dataset_title
+
+if TYPE_CHECKING:
+    from ..config.run_config import RunConfig
+    from ..scenarios import ClientSpec, Partition, Probe
 
 
 def describe_clients(config: RunConfig, seed: int | None) -> list[dict[str, Any]]:
@@ -120,3 +125,55 @@ def _count_as_table1(model: Any, size: tuple[int, int], by_task: bool, count: An
         return {"total": count(model, size)}
     per_task = count(model, size, model.tasks[:1])  # every task costs the same
     return {"per_task": per_task, "total": len(model.tasks) * per_task}
+
+
+def draw_clients(name: str, clients: Sequence[Mapping[str, Any]], source: str, output: str | Path) -> list[Path]:
+    """Draw which client of a scenario holds how much of which task, into a file or two; return them."""
+    from ..reports.distribution import distribution
+    from ..reports.plots.style import save, targets
+
+    targets(output)  # a wrong ending is told before anything is drawn
+    titles = {client["dataset"]: dataset_title(client["dataset"], source) for client in clients}
+    return save(distribution(name, clients, titles), output)
+
+
+def explain_scenario(config: RunConfig, given: str) -> list[str]:
+    """Say in a few lines what a config's scenario, given by name or file, asks of its clients."""
+    from ..scenarios import Parameters, read_scenario
+
+    scenario, preset = config.scenario, config.preset
+    declared = Parameters(*read_scenario(given)).declared
+    how = scenario.partition.kind + (f" (alpha {scenario.partition.alpha:g})" if scenario.partition.drawn else "")
+    lines = [
+        f"{scenario.name} (version {scenario.version}): {scenario.description}",
+        f"{scenario.paper} · partition: {how} · judged on: {', '.join(scenario.evaluation)} "
+        f"· exchange: {config.federation.exchange} · images as in preset {preset}",
+    ]
+    for name, value in scenario.parameters.items():
+        lines.append(f"scenario.{name}={value} (default {declared[name].default}): {declared[name].doc}")
+    if any(spec.pool for spec in scenario.everybody()):
+        lines.append("each pool deals all images of its dataset anew")
+    if scenario.unseen():
+        epochs = config.evaluation.unseen_epochs
+        lines.append(
+            "a client that takes no part gets the server's encoder after the last round and fits decoders and heads of "
+            f"its own to it in {epochs} epochs (evaluation.unseen_epochs)"
+        )
+    if scenario.probe is not None:
+        lines += _explain_probe(scenario.probe)
+    readers = [(config.data.dataset(spec.dataset).readers[0], spec) for spec in scenario.everybody()]
+    return lines + [line for line in dict.fromkeys(r.explain_eligible(spec.tasks) for r, spec in readers) if line]
+
+
+def _explain_probe(probe: Probe) -> list[str]:
+    from ..config.installed import method_titles
+    from ..scenarios import ROLES
+
+    titles = method_titles()
+    lines = [f"probe: {probe.question}"]
+    for expectation in probe.expect:
+        roles = " or ".join(f"{ROLES[role]} ({role})" for role in expectation.who)
+        lines.append(f"expected of a method that {roles}: {expectation.words(titles, probe.family)}")
+    for name, values in probe.family.items():
+        lines.append(f"family: scenario.{name} = {', '.join(f'{value:g}' for value in values)}")
+    return lines

@@ -114,3 +114,14 @@ def list_candidates(methods: Sequence[Asked]) -> list[Candidate]:
         options = asked.label.partition("[")[1:]
         candidates.append(Candidate(asked.label, title + "".join(options), tuple(method.roles)))
     return candidates
+
+
+def say_setting(plan: Plan, assignments: Sequence[str] = ()) -> str:
+    """Say in which setting all runs of a plan are, for the caption of a table."""
+    config = plan.runs[0].config
+    seeds = sorted({run.config.seed for run in plan.runs})
+    more = f" · {', '.join(assignments)}" if assignments else ""
+    return (
+        f"preset {config.preset} · {config.data.source} data · {config.federation.rounds} rounds · global test split · "
+        f"seeds {', '.join(map(str, seeds))}{more}"
+    )

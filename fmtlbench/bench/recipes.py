@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from ..inference.stored_run import StoredRun
 
-    Panel = Callable[[Mapping[str, StoredRun], Sequence[str], int], Figure]  # runs by label, clients, image
+Panel = Callable[["Mapping[str, StoredRun]", Sequence[str], int], "Figure"]  # runs by label, clients, image
 
 SINGLE = ("rounds", "hyperweights", "grouping", "updates")  # figures in which a label means one setting
 

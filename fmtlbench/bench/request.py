@@ -9,7 +9,7 @@ from typing import Any
 
 from ..base.errors import UsageError
 from ..base.files import check_folder
-from ..base.words import parse_duration
+from ..base.words import as_typed, parse_duration
 from ..config.keep import choose_keep
 from ..config.request import RunRequest, override_text, split_keywords
 from ..cost.energy import choose_energy
@@ -60,6 +60,26 @@ class Bench:
         """Say how long the runs take that follow a tuning's trials."""
         assert self.then is not None
         return learn_pace(self.then).total(self.then.runs, self.effort.jobs, whole=True)
+
+    def choices(self) -> list[dict[str, Any]]:
+        """Return what a tuning chose for each method and scenario: a record for each row."""
+
+        def say(chosen: Mapping[str, Any] | None) -> str:
+            if chosen is None:
+                return "–"
+            return ", ".join(f"{key}={as_typed(value)}" for key, value in chosen.items()) or "the default"
+
+        return [
+            {
+                "name": one["name"],
+                "scenario": one["scenario"],
+                "preset": one["preset"],
+                "trials": one["trials_finished"],
+                "chosen": say(one["chosen"]),
+                "Δm % on validation": "–" if one["delta_m"] is None else f"{one['delta_m']:+.2f}",
+            }
+            for one in self.search.get("choices", ())
+        ]
 
     def record(self) -> dict[str, Any]:
         """Return all of it as plain data, as `--format json` prints it."""

@@ -6,61 +6,65 @@ import argparse
 import contextlib
 import importlib
 import os
+import shlex
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
-VERBS = (
-    "run",
-    "bench",
-    "probe",
-    "reproduce",
-    "list",
-    "show",
-    "data",
-    "runs",
-    "predict",
-    "evaluate",
-    "score_external",
-    "leaderboard",
-    "stats",
-    "stability",
-    "plot",
-    "cost",
-    "export",
-    "export_weights",
-    "submit",
-    "verify",
-    "published",
-    "compare",
-    "completion",
-)
-# A verb that is no more → what to do instead.
+# In this order they are listed; a verb that is not here comes last.
+ORDER = (
+    "run", "bench", "probe", "list", "show", "data", "runs", "predict", "score", "leaderboard", "stats", "cost", "plot",
+    "papers", "export", "submit", "verify", "completion",
+)  # fmt: skip
+FILES = {file.stem for file in Path(__file__).parent.glob("[a-z]*.py")}
+VERBS = (*(verb for verb in ORDER if verb in FILES), *sorted(FILES - {*ORDER}))
+# A verb that is no more, maybe with a flag → what to type instead; {} is the rest of what was typed.
 FORMER = {
+    "evaluate": "`fmtlbench score{}`",
+    "score-external": "`fmtlbench score{}`",
+    "stability": "`fmtlbench stats --noise{}`",
+    "published --claims": "`fmtlbench papers claims{}`",
+    "published": "`fmtlbench papers list{}`",
+    "compare": "`fmtlbench papers compare{}`",
+    "reproduce": "`fmtlbench papers reproduce{}`",
+    "export-weights": "`fmtlbench export --weights{}`",
+    "time": "`fmtlbench cost RUNS --over MACHINES.yml`",
     "import-config": "`fmtlbench list scenarios` has the public code's; its settings: docs/deviations.md",
     "pretrain": "`make weights` in a clone of the repository makes the package's encoder weights",
-    "time": "`fmtlbench cost RUNS --over MACHINES.yml`",
 }
 
 
 def build_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     """Build the parser of all verbs, or of the one alone that `words`, the command's, begin with: that is quicker."""
-    parser = argparse.ArgumentParser(
+    from ._parser import Parser
+
+    parser = Parser(
         prog="fmtlbench",
         description="Benchmark suite and baseline zoo for hetero-client federated multi-task learning.",
         epilog="First steps: fmtlbench run --algo fedhca2 --scenario st_mt_1",
     )
     parser.add_argument("--version", action=_Version)
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    asked = words[0].replace("-", "_") if words else ""
+    asked = words[0] if words else ""
     for verb in [asked] if asked in VERBS else VERBS:
         importlib.import_module(f".{verb}", __name__).add(verbs)
     return parser
 
 
+def refuse_former(words: Sequence[str]) -> None:
+    """Refuse a verb that is no more: say the whole command that takes its place."""
+    from ..base.errors import UsageError
+
+    for former, instead in FORMER.items():
+        if words and words[0] == former.split()[0] and {*former.split()} <= {*words}:
+            rest = shlex.join(word for word in words if word not in former.split())
+            raise UsageError(f"no verb {words[0]!r} any more: {instead.format(rest and ' ' + rest)}")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return the exit code: 0 for done, 1 for failed, 2 for wrong usage."""
     from ..base.errors import FmtlbenchError, UsageError, one_line, shorten
-    from .runs import add_list_if_missing
+    from ._parser import add_list_if_missing
 
     _replace_unprintable()
     try:
@@ -69,8 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
             complete(build_parser())
         words = sys.argv[1:] if argv is None else argv
-        if words and words[0] in FORMER:
-            raise UsageError(f"no verb {words[0]!r} any more: {FORMER[words[0]]}")
+        refuse_former(words)
         args = build_parser(words).parse_args(add_list_if_missing(words))
         code = args.func(args) or 0
         sys.stdout.flush()

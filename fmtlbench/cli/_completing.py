@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 
@@ -35,44 +37,24 @@ def _completer(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
         before, comma, last = prefix.rpartition(",")
         known = names()
         if "+" in last and names is _algorithms:  # a method with a weighting of losses
-            known = [f"{last.rpartition('+')[0]}+{name}" for name in _weightings()]
+            known = [f"{last.rpartition('+')[0]}+{name}" for name in _names_in("..weightings", "WEIGHTINGS")]
         found = [f"{before}{comma}{name}" for name in known if name.startswith(last)]
         return found + (FilesCompleter()(prefix) if "/" in last or last.startswith(".") else [])
 
     return find
 
 
-def _algorithms() -> Iterable[str]:
-    from ..algorithms import ALGORITHMS
-
-    return ALGORITHMS
-
-
-def _weightings() -> Iterable[str]:
-    from ..weightings import WEIGHTINGS
-
-    return WEIGHTINGS
+def _names_in(module: str, name: str) -> Iterable[str]:
+    """Return the names that a registry, or a function that lists files, has."""
+    found = getattr(importlib.import_module(module, __package__), name)
+    return found() if callable(found) else found
 
 
-def _scenarios() -> Iterable[str]:
-    from ..scenarios import scenario_files
-
-    return scenario_files()
-
-
-def _presets() -> Iterable[str]:
-    from ..config.presets import preset_files
-
-    return preset_files()
-
-
+_algorithms = partial(_names_in, "..algorithms", "ALGORITHMS")
+_scenarios = partial(_names_in, "..scenarios", "scenario_files")
 # What a flag is called → the names that it takes.
 NAMES: dict[str, Callable[[], Iterable[str]]] = {
-    "algo": _algorithms,
-    "algos": _algorithms,
-    "baseline": _algorithms,
-    "pair": _algorithms,
-    "scenario": _scenarios,
-    "scenarios": _scenarios,
-    "preset": _presets,
+    **dict.fromkeys(("algo", "algos", "baseline", "pair"), _algorithms),
+    **dict.fromkeys(("scenario", "scenarios"), _scenarios),
+    "preset": partial(_names_in, "..config.presets", "preset_files"),
 }

@@ -39,27 +39,11 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError(f"-o {output}: expected a name ending in .png, .pdf or .svg")
     check_output(output)
 
-    from ..data.contact_sheet import contact_sheet
+    from ..data.contact_sheet import contact_sheet, first_samples
 
-    samples = (_render if info.source == "synth" else _read)(info, args)
+    size = tuple(args.size or (64, 64))
+    samples = first_samples(info, args.split, args.first, args.count, size, args.data_root, args.layout)
     figure = contact_sheet(samples, info.tasks, info.class_names)
     write_output(output, lambda new: figure.savefig(new, format=output.suffix[1:].lower()))
     print(output)
     return 0
-
-
-def _render(info, args: argparse.Namespace) -> list[dict]:
-    from ..data.datasets.synth import generate
-
-    size = tuple(args.size or (64, 64))
-    return [generate(info.name, args.split, args.first + i, size) for i in range(args.count)]
-
-
-def _read(info, args: argparse.Namespace) -> list[dict]:
-    from ..base.errors import UsageError
-    from ..data.datasets import open_split
-
-    dataset = open_split(info, args.split, args.data_root, layout=args.layout)
-    if args.first >= len(dataset):
-        raise UsageError(f"--first {args.first}: {info.name} {args.split} has {len(dataset)} images")
-    return [dataset.sample(i) for i in range(args.first, min(args.first + args.count, len(dataset)))]

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import inspect
+import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..base.errors import UsageError
 
 if TYPE_CHECKING:
-    from ..reports.collect import Collection
-    from ..reports.delta import Delta
     from ..reports.table import Table
 
+Container = argparse.ArgumentParser | argparse._ArgumentGroup
+DELTA = ("delta_over", "task_weights", "reference", "baseline")
 STYLES = ("table", "csv", "md", "latex", "json")
 
 
@@ -29,12 +31,18 @@ def add_runs(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_setting(parser: argparse.ArgumentParser) -> None:
+def add_setting(parser: Container) -> None:
     parser.add_argument("--setting", metavar="HASH", help="only runs of this setting, by the beginning of its hash")
 
 
 def add_delta(parser: argparse.ArgumentParser) -> None:
     """Add the flags that say which Δm is meant."""
+    add_terms(parser)
+    add_reference(parser)
+
+
+def add_terms(parser: Container) -> None:
+    """Add the flags that say what Δm averages."""
     parser.add_argument(
         "--delta-over",
         choices=("columns", "clients"),
@@ -43,10 +51,9 @@ def add_delta(parser: argparse.ArgumentParser) -> None:
         help="what Δm averages: columns (dataset × task, the papers' way; default) or single (client, task) pairs",
     )
     parser.add_argument("--task-weights", metavar="TASK=W,…", help="weights of tasks in Δm; tasks not named weigh 1")
-    add_reference(parser)
 
 
-def add_reference(parser: argparse.ArgumentParser) -> None:
+def add_reference(parser: Container) -> None:
     parser.add_argument(
         "--reference",
         metavar="KEY=VALUE,…",
@@ -56,35 +63,12 @@ def add_reference(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_rows(parser: argparse.ArgumentParser) -> None:
+def add_rows(parser: Container) -> None:
     parser.add_argument(
         "--rows",
         metavar="AXES",
         help="what the rows of one table may differ in: algorithm,architecture,backbone,pretrained,clients,…",
     )
-
-
-def asked_delta(args: argparse.Namespace, collection: Collection, baseline: str = "local") -> Delta:
-    """Return the Δm that the flags ask for; its reference is looked for among all the runs given."""
-    from ..reports.delta import Delta, find_reference, parse_task_weights
-
-    weights = {} if args.task_weights is None else parse_task_weights(args.task_weights)
-    tasks = {task for run in collection.runs for client in run.summary["clients"] for task in client["tasks"]}
-    for task in sorted(weights.keys() - tasks):
-        raise UsageError(f"--task-weights {args.task_weights}: no run has {task}; there are {', '.join(sorted(tasks))}")
-    reference = find_reference(collection, args.reference) if args.reference else None
-    if reference is not None and baseline != "local":
-        raise UsageError("--baseline and --reference both say what Δm is against; give one of them")
-    return Delta(args.delta_over, weights, baseline, reference)
-
-
-def merged(args: argparse.Namespace, collection: Collection) -> Collection:
-    """Return the collection with settings merged into the tables that --rows asks for."""
-    if args.rows is None:
-        return collection
-    from ..reports.settings import merge_settings, parse_axes
-
-    return merge_settings(collection, parse_axes(args.rows))
 
 
 def add_format(parser: argparse.ArgumentParser, styles: Sequence[str] = STYLES) -> None:
@@ -94,7 +78,7 @@ def add_format(parser: argparse.ArgumentParser, styles: Sequence[str] = STYLES) 
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write there instead of to stdout")
 
 
-def add_spreadsheet(parser: argparse.ArgumentParser) -> None:
+def add_spreadsheet(parser: Container) -> None:
     parser.add_argument(
         "--spreadsheet", action="store_true", help="csv: an apostrophe before text that a spreadsheet would calculate"
     )
@@ -107,35 +91,34 @@ def check_style(args: argparse.Namespace) -> None:
             raise UsageError(f"--{flag} belongs to --format {style}")
 
 
-def collect_runs(paths: Sequence[Path], setting: str | None = None, reading: Sequence[str] = ()) -> Collection:
-    """Collect the finished runs, of one setting if it is given; print on stderr what could not be used.
+def keywords(args: argparse.Namespace, function: Callable[..., Any]) -> dict[str, Any]:
+    """Return what the flags say, as keywords of a function whose keywords are named as they are."""
+    parameters = inspect.signature(function).parameters
+    names = {*parameters, *(DELTA if "delta" in parameters else ())} - {"runs"}
+    return {**{name: getattr(args, name) for name in names if hasattr(args, name)}, "tell": tell}
 
-    `reading` names what the report reads of a run in addition to its summary.
+
+def tell(line: str) -> None:
+    """Print what could not be used, or what a reader must know, beside the results."""
+    print(line, file=sys.stderr)
+
+
+def emit(
+    tables: Sequence[Table], args: argparse.Namespace, record: Callable[[], Any] | None = None, **writing: Any
+) -> None:
+    """Write `tables` in the format that was asked for, to the file or to the standard output.
+
+    `record` makes what is JSON instead of the tables themselves, and `writing` says how.
     """
-    from ..reports.collect import collect
-
-    collection = collect(paths, reading)
-    for problem in collection.problems:
-        print(f"left out: {problem}", file=sys.stderr)
-    if not collection.runs:
-        raise UsageError(f"{', '.join(map(str, paths))}: no finished run in it")
-    return collection if setting is None else collection.of_setting(setting)
-
-
-def every_run(args: argparse.Namespace, reading: Sequence[str] = ()) -> tuple[Collection, Collection]:
-    """Collect the finished runs; return all of them, among which a reference may be, and those of --setting."""
-    runs = collect_runs(args.runs, reading=reading)
-    return runs, runs if args.setting is None else runs.of_setting(args.setting)
-
-
-def emit(tables: Sequence[Table], args: argparse.Namespace) -> None:
-    """Write `tables` in the format that was asked for, to the file or to the standard output."""
     from ..base.files import check_output, is_stdout
     from ..reports.formats import render
 
+    check_style(args)
+    if args.format == "json" and record is not None:
+        write(json.dumps(record(), indent=2, ensure_ascii=False, **writing) + "\n", args.output)
+        return
     if not is_stdout(args.output):
         check_output(args.output)
-    check_style(args)
     options = {}
     if args.format == "latex":
         options = {"standalone": args.standalone}

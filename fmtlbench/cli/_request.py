@@ -72,7 +72,7 @@ def add_ray_address(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_overrides(parser: argparse.ArgumentParser, meaning: str) -> None:
+def add_overrides(parser: argparse.ArgumentParser | argparse._ArgumentGroup, meaning: str) -> None:
     """Add the flags that change single values of the config and bring datasets; `meaning` explains --set."""
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="assignments", help=meaning)
     parser.add_argument(

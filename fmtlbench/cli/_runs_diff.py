@@ -6,8 +6,9 @@ import argparse
 import json
 from typing import Any
 
+from ..base.words import as_typed
 from ..runs.result import format_value
-from ._tables import as_typed, print_records
+from ._tables import print_records
 from .runs import add_run
 
 

@@ -25,26 +25,17 @@ examples:
   fmtlbench runs list runs/st_mt_1 --algo fedhca2 --sort size
   fmtlbench runs --state unfinished
 """
-SORTS = {
-    "name": lambda run: run.name,
-    "method": lambda run: (run.algorithm or "", run.name),
-    "scenario": lambda run: (run.scenario or "", run.name),
-    "age": lambda run: -run.changed,
-    "time": lambda run: -(run.seconds or 0),
-    "size": lambda run: -run.bytes,
-}
 # What programs read, whether there are runs or not.
 COLUMNS = ("name", "method", "scenario", "preset", "seed", "state", "changed", "seconds", "bytes", "kept")
 
 
 def add(actions) -> None:
-    from ..runs.inventory import STATES
+    from ..runs.inventory import SORTS, STATES
 
     parser = actions.add_parser(
         "list",
         help="a line per run; what `fmtlbench runs` alone does",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "paths", nargs="*", type=Path, metavar="PATH", default=[Path("runs")], help="folders of runs; default: runs"
@@ -62,17 +53,10 @@ def add(actions) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from ..base.errors import unknown
-    from ..runs.inventory import list_runs
+    from ..runs.inventory import choose_runs, list_runs
 
-    runs = list_runs(args.paths)
-    for flag, field in (("algo", "algorithm"), ("scenario", "scenario"), ("preset", "preset"), ("seed", "seed")):
-        if (asked := getattr(args, flag)) is not None:
-            known = {str(value) for run in runs if (value := getattr(run, field)) is not None}
-            if str(asked) not in known:
-                raise unknown(f"run with {flag}", str(asked), known, f"--{flag}")
-            runs = [run for run in runs if getattr(run, field) == asked]
-    runs = sorted((run for run in runs if args.state in ("all", run.state)), key=SORTS[args.sort])
+    names = ("algo", "scenario", "preset", "seed", "state", "sort")
+    runs = choose_runs(list_runs(args.paths), **{name: getattr(args, name) for name in names})
     if args.format == "json":
         print(json.dumps([_as_json(run) for run in runs], indent=2, ensure_ascii=False))
         return 0

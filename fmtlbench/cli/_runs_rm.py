@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 from .runs import add_run
 
@@ -23,7 +22,7 @@ def main(args: argparse.Namespace) -> int:
     from ..runs.kept import size_on_disk
     from ..runs.lock import check_removable, remove_run
 
-    folders = list(dict.fromkeys(_check_link(find_run(name, whole_words=True)) for name in args.runs))
+    folders = list(dict.fromkeys(find_run(name, whole_words=True) for name in args.runs))
     for folder in folders:
         check_removable(folder)
     size = say_bytes(sum(map(size_on_disk, folders)))
@@ -46,13 +45,3 @@ def _agrees(question: str) -> bool:
     except EOFError:  # Ctrl-D
         print()
         return False
-
-
-def _check_link(folder: Path) -> Path:
-    from ..base.errors import UsageError
-
-    if folder.is_symlink():
-        raise UsageError(
-            f"{folder}: a link to {folder.readlink()}, expected a run's own folder; links are not followed"
-        )
-    return folder

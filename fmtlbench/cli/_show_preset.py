@@ -11,26 +11,23 @@ from ._request import add_choice, request_from
 
 def show_preset(args: argparse.Namespace) -> int:
     """Print a preset's values, those that it inherits too, and the line that each stands on."""
-    from ..base.located import locate
-    from ..config.presets import list_ancestry, name_preset, read_preset
+    from ..base.words import as_typed
+    from ..bench.catalog import describe_preset
     from ..config.resolve import check_preset
     from ..config.setting import flatten
+    from ._tables import print_records
 
     for doubt in check_preset(args.name):
         print(doubt, file=sys.stderr)
-    tree = read_preset(args.name)
-    description = tree.pop("description", "")
-    extends = [str(file) for file in list_ancestry(args.name)[1:]]
+    record = describe_preset(args.name)
     if args.json:
-        record = {"name": name_preset(args.name), "description": description, "extends": extends, "values": tree}
-        print(json.dumps({**record, "lines": {key: locate(tree, key) for key in flatten(tree)}}, indent=2))
+        print(json.dumps(record, indent=2))
         return 0
-    from ._tables import as_typed, print_records
-
-    print(f"{name_preset(args.name)}: {description or 'no description'}")
-    for file in extends:
+    print(f"{record['name']}: {record['description'] or 'no description'}")
+    for file in record["extends"]:
         print(f"extends {file}")
-    print_records([{"key": k, "value": as_typed(v), "from": locate(tree, k)} for k, v in flatten(tree).items()])
+    values = flatten(record["values"])
+    print_records([{"key": key, "value": as_typed(v), "from": record["lines"][key]} for key, v in values.items()])
     return 0
 
 

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from typing import Any
-
-
-def as_typed(value: Any) -> str:
-    """Write a value as --set takes it: null and true, not None and True."""
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def print_records(records: list[dict[str, Any]], title: str = "", columns: Sequence[str] = ()) -> None:

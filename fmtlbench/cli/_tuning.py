@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ._working import print_json, print_plan
 
@@ -67,28 +66,12 @@ def print_tuning_plan(bench: Bench, style: str) -> None:
     print(f"then {many} with what is chosen · training time: {seconds.text()}")
 
 
-def print_choices(search: Mapping[str, Any]) -> None:
+def print_choices(bench: Bench) -> None:
     """Print what was chosen for each method and scenario, and where all trials are."""
-    from ._tables import as_typed, print_records
+    from ._tables import print_records
 
-    def say(chosen: Mapping[str, Any] | None) -> str:
-        if chosen is None:
-            return "–"
-        return ", ".join(f"{key}={as_typed(value)}" for key, value in chosen.items()) or "the default"
-
-    rows = [
-        {
-            "name": one["name"],
-            "scenario": one["scenario"],
-            "preset": one["preset"],
-            "trials": one["trials_finished"],
-            "chosen": say(one["chosen"]),
-            "Δm % on validation": "–" if one["delta_m"] is None else f"{one['delta_m']:+.2f}",
-        }
-        for one in search["choices"]
-    ]
-    print_records(rows)
-    for one in search["choices"]:
+    print_records(bench.choices())
+    for one in bench.search["choices"]:
         if one["reason"] and one["reason"] != "refused":
             print(f"no choice for {one['name']} on {one['scenario']}: {one['reason']}")
-    print(f"{search['criterion']}: {search['file']}")
+    print(f"{bench.search['criterion']}: {bench.search['file']}")

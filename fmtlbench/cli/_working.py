@@ -62,6 +62,15 @@ def make_display() -> Display:
     return Live() if sys.stderr.isatty() else Lines()
 
 
+def do_plan(plan: Plan, effort: Effort, device: Device) -> bool:
+    """Do the runs of a plan that are missing; return whether all of it is finished then. Failures are printed."""
+    from ..bench.effort import carry_out
+
+    outcome = carry_out(plan, effort, device, make_display())
+    print_failures(outcome, sys.stderr)
+    return outcome.complete
+
+
 def print_plan(plan: Plan, jobs: int, style: str) -> None:
     """Print the plan and the estimate, as a table or as JSON; or the missing runs, as commands."""
     from ..bench.effort import describe_plan

@@ -44,7 +44,6 @@ def add(verbs) -> None:
         help="run many algorithms on many scenarios and seeds",
         description="Run what is missing of a grid of algorithms, scenarios and seeds, each run in its own process.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("grid", nargs="?", metavar="GRID.yml", help="a file that says what to run")
     parser.add_argument(
@@ -103,7 +102,7 @@ def _print_outcome(bench: Bench, outcome: Outcome, style: str) -> None:
         print_json(bench.record())
         return
     if bench.search:
-        print_choices(bench.search)
+        print_choices(bench)
     print_records(bench.table())
     for refusal in outcome.plan.refusals:
         print(f"refused: {refusal.reason}")

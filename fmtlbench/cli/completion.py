@@ -19,7 +19,6 @@ def add(verbs) -> None:
         help="shell code that completes verbs, flags and names",
         description="Print the code by which a shell completes verbs, flags, and the names of methods and scenarios.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("shell", choices=SHELLS)
     parser.set_defaults(func=main)

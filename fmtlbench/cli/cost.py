@@ -3,23 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
-from ..base.errors import UsageError
-from ._report import (
-    add_delta,
-    add_format,
-    add_rows,
-    add_runs,
-    add_setting,
-    asked_delta,
-    check_style,
-    emit,
-    every_run,
-    merged,
-    write,
-)
+from ._report import add_delta, add_format, add_rows, add_runs, add_setting, emit, keywords
 
 EPILOG = """\
 One table per setting: mean power, bytes and time per round, and what it took until Δm, the mean relative change
@@ -48,7 +34,6 @@ def add(verbs) -> None:
         help="power, bytes, time, energy and CO2e of finished runs, per round and until a target",
         description="What finished runs cost: per round, and until Δm reaches a target.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_runs(parser)
     parser.add_argument(
@@ -76,21 +61,9 @@ def add(verbs) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from ..reports.cost import CONVENTIONS, TARGETS, as_json, cost_tables
-    from ..reports.over import cost_over
+    from ..reports.ask import count_cost
+    from ..reports.cost import as_json
 
-    if args.over and args.convention:
-        raise UsageError(f"--over {args.over}: counts time in a way of its own, not by --convention {args.convention}")
-    runs, chosen = every_run(args, ("rounds", "timing", "cost"))
-    delta, targets = asked_delta(args, runs), args.target or TARGETS
-    way = cost_over(args.over, runs) if args.over else CONVENTIONS[args.convention or "ours"]
-    tables = cost_tables(merged(args, chosen), targets, args.scenario, args.split, way, delta)
-    if args.format != "json":
-        emit(tables, args)
-        return 0
-    check_style(args)
-    write(
-        json.dumps(as_json(tables, way.name), indent=2, ensure_ascii=False) + "\n",
-        args.output,
-    )
+    tables, way = count_cost(*args.runs, **keywords(args, count_cost))
+    emit(tables, args, lambda: as_json(tables, way.name))
     return 0

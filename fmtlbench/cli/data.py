@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-# One file per action, `_data_<action>.py` with `add(actions)`.
-ACTIONS = ("show", "check", "cache")
+from ._parser import add_actions
 
 
 def add(verbs) -> None:
     parser = verbs.add_parser("data", help="look at a dataset, check it, or decode it for faster runs")
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    for action in ACTIONS:
-        importlib.import_module(f"._data_{action}", __package__).add(actions)
+    add_actions(parser, "data", ("show", "check", "cache"))
 
 
 def add_dataset_arguments(parser) -> None:
@@ -30,21 +26,10 @@ def add_dataset_arguments(parser) -> None:
     parser.add_argument("--size", type=int, nargs=2, metavar=("H", "W"), help="of embedded data; default: 64 64")
 
 
-def find_dataset(name: str):
-    """Return the dataset of a name, or that a .py or .yml file brings."""
-    from ..base.errors import unknown
-    from ..data.datasets import DATASETS, dataset_of_file
-
-    if name.endswith((".py", ".yml", ".yaml")):
-        return dataset_of_file(name)
-    if name not in DATASETS:
-        raise unknown("dataset", name, DATASETS)
-    return DATASETS[name]
-
-
 def dataset_info(args):
     """Return the dataset that the arguments name; refuse options that do not fit it."""
     from ..base.errors import UsageError
+    from ..data.datasets import find_dataset
 
     info = find_dataset(args.dataset)
     if info.source == "real" and args.size:

@@ -6,19 +6,7 @@ import argparse
 import sys
 
 from ..base.errors import UsageError
-from ._report import (
-    STYLES,
-    add_delta,
-    add_format,
-    add_rows,
-    add_runs,
-    add_setting,
-    asked_delta,
-    check_style,
-    emit,
-    every_run,
-    merged,
-)
+from ._report import STYLES, add_delta, add_format, add_rows, add_runs, add_setting, check_style, emit, keywords
 
 EPILOG = """\
 Runs of different scenarios, presets, data, round counts or other settings never share a table, unless --rows says in
@@ -44,7 +32,6 @@ def add(verbs) -> None:
         help="tables of finished runs: methods × tasks, Δm, best and second",
         description="Tables of finished runs: methods × tasks, with Δm against a baseline.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_runs(parser)
     add_setting(parser)
@@ -71,30 +58,14 @@ def add(verbs) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    if args.format == "html":
-        return _write_pages(args)
-    from ..reports.leaderboard import leaderboards
+    from ..reports import ask
 
-    runs, chosen = every_run(args)
-    delta = asked_delta(args, runs, args.baseline)
-    split = args.split or "global"
-    tables = leaderboards(merged(args, chosen), args.scenario, split, delta, args.sort, args.spread, args.fairness)
-    emit(tables, args)
-    return 0
-
-
-def _write_pages(args: argparse.Namespace) -> int:
-    """Write linked pages, one per scenario, setting and split."""
+    if args.format != "html":
+        args.split = args.split or "global"
+        emit(ask.leaderboard(*args.runs, **keywords(args, ask.leaderboard)), args)
+        return 0
     if args.output is None:
         raise UsageError("--format html writes a folder of pages: give it with -o DIR")
     check_style(args)
-    from ..reports.site import write_site
-
-    splits = [args.split] if args.split else None
-    runs, chosen = every_run(args, ("rounds", "timing", "cost", "manifest"))
-    delta = asked_delta(args, runs, args.baseline)
-    index = write_site(
-        merged(args, chosen), args.output, args.scenario, splits, delta, args.sort, args.spread, fair=args.fairness
-    )
-    print(f"written: {index}", file=sys.stderr)
+    print(f"written: {ask.write_pages(*args.runs, **keywords(args, ask.write_pages))}", file=sys.stderr)
     return 0

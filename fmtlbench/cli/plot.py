@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
-from ._report import add_delta, add_rows, add_runs, add_setting, asked_delta, every_run, merged
+from ._report import add_delta, add_rows, add_runs, add_setting, keywords
 
 EPILOG = """\
 kinds:
@@ -40,7 +39,6 @@ def add(verbs) -> None:
         help="figures of finished runs",
         description="Draw a figure of finished runs, one column wide.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("kind", metavar="KIND", help="which figure, see below")
     add_runs(parser)
@@ -75,39 +73,12 @@ def add(verbs) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from ..base.errors import UsageError, unknown
-    from ..reports.plots import KINDS, WITH_DELTA, Options, files_read, make_figure, save_figure
+    from ..reports.ask import plot
+    from ..reports.plots import Options
     from ..reports.plots.style import targets
 
-    if args.kind not in KINDS:
-        raise unknown("kind of figure", args.kind, KINDS)
-    if args.kind not in WITH_DELTA and (args.delta_over != "columns" or args.task_weights):
-        raise UsageError(f"--delta-over and --task-weights are for {', '.join(WITH_DELTA)}: {args.kind} shows no Δm")
-    targets(args.output)  # refuse a bad name before the work
-    runs, chosen = every_run(args, files_read(args.kind, args.x))
-    collection = merged(args, chosen)
-    options = Options(
-        scenario=args.scenario,
-        split=args.split,
-        x=args.x,
-        task=args.task,
-        dataset=args.dataset,
-        client=args.client,
-        part=args.part,
-        option=args.option,
-        round=args.round,
-        updates=args.updates,
-        normalise=not args.raw,
-        method=args.method,
-        cost=args.cost,
-        alpha=args.alpha,
-        correction=args.correction,
-        delta=asked_delta(args, runs),
-    )
-    notes: list[str] = []
-    figure = make_figure(args.kind, collection, options, notes)
-    for note in notes:
-        print(note, file=sys.stderr)
-    for path in save_figure(figure, args.output):
+    asked = {**keywords(args, Options), **keywords(args, plot)}
+    plot(asked.pop("kind"), *args.runs, **asked)
+    for path in targets(args.output):
         print(path)
     return 0

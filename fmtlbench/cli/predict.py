@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ..inference.stored_run import StoredRun
+from ._progress import show_progress
 
 EPILOG = """\
 Files: <client>/<task>/<image id>.png in RUN/predictions (RUN/predictions-<split> for other splits) or in -o DIR; of
 several runs in DIR/<scenario>/<algorithm>/<run>. Class numbers are PNGs with a palette, normals (n+1)*127.5, sal and
-edge probability*255, depth NPY in metres and a PNG to look at (colours from 0 to 10 m). `fmtlbench evaluate --pred
+edge probability*255, depth NPY in metres and a PNG to look at (colours from 0 to 10 m). `fmtlbench score --pred
 RUN/predictions/<client> --task ...` reads them; class numbers and depth come back exactly, the others in 8 bits, or
 exactly with --arrays.
 Padding is removed; predictions on stretched images (data.resize=fixed) are brought back to the images' own sizes.
@@ -38,7 +35,6 @@ def add(verbs) -> None:
         help="write or draw what the networks of stored runs predict",
         description="Write the predictions of stored runs as images, or draw some of them side by side.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "runs", nargs="+", type=Path, metavar="RUN", help="folder of one run; an unfinished one will do"
@@ -59,21 +55,19 @@ def add(verbs) -> None:
 def main(args: argparse.Namespace) -> int:
     _check(args)
 
+    from ..inference.open_run import choose_folders, describe_method, open_run
     from ..inference.panel import draw_panel, merge_clients
     from ..inference.predict import check_comparable, panel_rows, save_predictions
     from ..inference.prediction_folder import check_replaceable
     from ..inference.stored_run import StoredRun
-    from ..listeners.bars import Bars
-    from ..listeners.json_lines import JsonLines
+    from ..reports.labels import tell_apart
     from ..reports.plots.style import save
-    from ._panel import open_run
 
-    progress = Bars() if sys.stderr.isatty() else JsonLines()
-    try:
+    with show_progress() as progress:
         runs = [StoredRun(folder) for folder in args.runs]
         if args.panel:
             check_comparable(runs)
-        targets = _choose_folders(runs, args) if args.output or not args.panel else []
+        targets = choose_folders(runs, args.split, args.output) if args.output or not args.panel else []
         for target in targets:
             check_replaceable(target)
         for run in runs:
@@ -82,12 +76,12 @@ def main(args: argparse.Namespace) -> int:
         if args.panel:
             limit = args.limit if args.limit or args.images else 3
             rows = panel_rows(runs, args.split, args.clients, args.tasks, args.images, limit)
-            save(draw_panel(merge_clients(rows), _title_runs(runs)), args.panel, "--panel")
+            told = [describe_method(run) for run in runs]
+            titles = tell_apart(told, [run.config.seed for run in runs], [run.name[-8:] for run in runs])
+            save(draw_panel(merge_clients(rows), titles), args.panel, "--panel")
         for run, target in zip(runs, targets):
             choice = (args.split, args.clients, args.tasks, args.images, args.limit, args.arrays)
             written.append(save_predictions(run, target, *choice))
-    finally:
-        progress.end()
     for path in written:
         print(path)
     return 0
@@ -123,39 +117,3 @@ def _check(args: argparse.Namespace) -> None:
         check_output(args.panel, "--panel")
     if args.output:
         check_folder(args.output)
-
-
-def _choose_folders(runs: list[StoredRun], args: argparse.Namespace) -> list[Path]:
-    if args.output is None:
-        return [run.files.predictions(args.split) for run in runs]
-    if len(runs) == 1:
-        return [args.output]
-    below = [(run.config.scenario.name, run.config.algorithm.name, run.name) for run in runs]
-    return [args.output.joinpath(*parts) for parts in below]
-
-
-def _title_runs(runs: list[StoredRun]) -> list[str]:
-    """Title each run by its method as in tables; where titles are equal, add the seed or the run's hash."""
-    from ..config.presets import default_options
-    from ..reports.labels import Labels
-    from ..runs.summary import describe_weighting
-
-    told = []
-    for run in runs:
-        method = run.config.algorithm
-        defaults = default_options(run.algorithm, run.config.preset, run.config.preset_options)
-        told.append(
-            {
-                "algorithm": method.name,
-                "title": run.title,
-                "options": method.options,
-                "default_options": defaults,
-                "weighting": describe_weighting(run.config),
-            }
-        )
-    labels = Labels(told)
-    titles = [labels.of(each) for each in told]
-    twice = {title for title in titles if titles.count(title) > 1}
-    titles = [f"{t}, seed {r.config.seed}" if t in twice else t for t, r in zip(titles, runs)]
-    twice = {title for title in titles if titles.count(title) > 1}
-    return [f"{t}, {r.name[-8:]}" if t in twice else t for t, r in zip(titles, runs)]

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
-from typing import TYPE_CHECKING
 
 from ..base.errors import UsageError
-from ._report import add_format, check_style, emit, write
+from ._report import add_format, check_style, emit
 from ._request import add_circumstances, add_overrides, overrides_of
-from ._working import add_effort, make_display, prepare, print_failures, print_plan
-
-if TYPE_CHECKING:
-    from ..bench.plan import Plan
+from ._working import add_effort, do_plan, prepare, print_plan
 
 EPILOG = """\
 A probe is a scenario of which it is known beforehand who must do better than whom; its file says so (fmtlbench show
@@ -36,7 +30,6 @@ def add(verbs) -> None:
         help="run methods where the right answer is known: pass, fail or undecided",
         description="Run methods on scenarios whose right answer is known, and judge what they do.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--algos", default="all", help="as for bench: names and .py files; default: all")
     parser.add_argument(
@@ -60,11 +53,11 @@ def add(verbs) -> None:
 def main(args: argparse.Namespace) -> int:
     from ..base.files import check_folder, check_output
     from ..bench.display import tell_on_stderr
-    from ..bench.effort import carry_out, check_data_root
-    from ..bench.probes import choose_probes, collect_answers, list_candidates, plan_probes
+    from ..bench.effort import check_data_root
+    from ..bench.probes import choose_probes, collect_answers, list_candidates, plan_probes, say_setting
+    from ..config.installed import method_titles
     from ..cost.energy import choose_energy
     from ..reports.probes import Question, as_json, probe_tables
-    from ._installed import method_titles
 
     if not 0.5 < args.confidence < 1:
         raise UsageError(f"--confidence {args.confidence:g}: expected a number between 0.5 and 1, such as 0.95")
@@ -81,22 +74,9 @@ def main(args: argparse.Namespace) -> int:
     if args.dry_run:
         print_plan(plan, args.jobs, "table")
         return 0
-    outcome = carry_out(plan, effort, device, make_display())
-    print_failures(outcome, sys.stderr)
+    complete = do_plan(plan, effort, device)
     answers = collect_answers(parts, plan, tell_on_stderr)
     question = Question(answers, list_candidates(asked), args.confidence, method_titles())
-    if args.format == "json":
-        write(json.dumps(as_json(question), indent=2, ensure_ascii=False, allow_nan=False) + "\n", args.output)
-    else:
-        emit(probe_tables(question, _write_caption(args, plan)), args)
-    return 0 if outcome.complete and not (args.strict and question.has_failure()) else 1
-
-
-def _write_caption(args: argparse.Namespace, plan: Plan) -> str:
-    config = plan.runs[0].config
-    seeds = sorted({run.config.seed for run in plan.runs})
-    more = f" · {', '.join(args.assignments)}" if args.assignments else ""
-    return (
-        f"preset {config.preset} · {config.data.source} data · {config.federation.rounds} rounds · global test split · "
-        f"seeds {', '.join(map(str, seeds))}{more}"
-    )
+    tables = [] if args.format == "json" else probe_tables(question, say_setting(plan, args.assignments))
+    emit(tables, args, lambda: as_json(question), allow_nan=False)
+    return 0 if complete and not (args.strict and question.has_failure()) else 1

@@ -30,7 +30,6 @@ def add(verbs) -> None:
         help="train one algorithm on one scenario",
         description="Train one algorithm on one scenario, score it, and keep everything in a run folder.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_choice(parser)
     parser.add_argument("--fresh", action="store_true", help="start over, discarding what this run left before")

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Sequence
-
-# One file per action, `_runs_<action>.py` with `add(actions)`.
-ACTIONS = ("list", "show", "diff", "rm")
+from ._parser import ACTIONS, add_actions
 
 
 def add(verbs) -> None:
@@ -15,17 +11,7 @@ def add(verbs) -> None:
         help="list, show, compare and remove stored runs",
         description="What lies in the folders of runs. `fmtlbench runs` alone lists them.",
     )
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    for action in ACTIONS:
-        importlib.import_module(f"._runs_{action}", __package__).add(actions)
-
-
-def add_list_if_missing(words: Sequence[str]) -> list[str]:
-    """Return the words of a command line with `list` after `runs` where no action is named."""
-    verb, action = [*words, "", ""][:2]
-    if verb == "runs" and action not in (*ACTIONS, "-h", "--help"):
-        return ["runs", "list", *words[1:]]
-    return [*words]
+    add_actions(parser, "runs", ACTIONS["runs"])
 
 
 def add_run(parser, name: str, **options) -> None:

@@ -25,7 +25,6 @@ def add(verbs) -> None:
         help="finished runs as one file that others can check",
         description="Pack finished runs into one file that others can check.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_runs(parser)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.zip", help="the file to write")

@@ -27,7 +27,6 @@ def add(verbs) -> None:
         help="check a file of runs that `submit` wrote",
         description="Check a file of runs that `fmtlbench submit` wrote, and unpack it on request.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("file", type=Path, metavar="FILE.zip", help="the submission")
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="put the runs there if none is refused")
@@ -38,20 +37,14 @@ def add(verbs) -> None:
 def main(args: argparse.Namespace) -> int:
     from ..base.files import check_folder
     from ..base.words import say_count
-    from ..submissions.archive import verify
-    from ..submissions.rescoring import SubmissionError
+    from ..submissions.archive import REFUSED, list_verdicts, verify
     from ._tables import print_records
 
     if args.output is not None:
         check_folder(args.output)
     contents, found = verify(args.file, args.output)
-    refused = sum(isinstance(outcome, SubmissionError) for _, outcome in found)
-    rows = []
-    for entry, outcome in found:
-        if isinstance(outcome, SubmissionError):
-            rows.append({"name": entry["folder"], "verdict": "refused", "remarks": str(outcome)})
-        else:
-            rows.append({"name": entry["folder"], "verdict": "ok", "remarks": "; ".join(outcome.notes)})
+    rows = list_verdicts(found)
+    refused = sum(row["verdict"] == REFUSED for row in rows)
     if args.format == "json":
         told = {"file": str(args.file), "by": contents["by"], "fmtlbench": contents["fmtlbench"], "refused": refused}
         print(json.dumps({**told, "runs": rows}, indent=2, ensure_ascii=False))

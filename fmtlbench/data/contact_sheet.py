@@ -7,12 +7,34 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..base.errors import UsageError
 from ..tasks import TASKS, draw_image
+from .datasets import DatasetInfo, open_split
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CELL = 1.9  # inches, the width of a picture
+
+
+def first_samples(
+    info: DatasetInfo,
+    split: str,
+    first: int,
+    count: int,
+    size: tuple[int, int],
+    data_root: str | None = None,
+    layout: str | None = None,
+) -> list[dict[str, np.ndarray]]:
+    """Return some samples of a dataset, from number `first` on: rendered at `size`, or read as they are."""
+    if info.source == "synth":
+        from .datasets.synth import generate
+
+        return [generate(info.name, split, index, size) for index in range(first, first + count)]
+    dataset = open_split(info, split, data_root, layout=layout)
+    if first >= len(dataset):
+        raise UsageError(f"--first {first}: {info.name} {split} has {len(dataset)} images")
+    return [dataset.sample(index) for index in range(first, min(first + count, len(dataset)))]
 
 
 def contact_sheet(

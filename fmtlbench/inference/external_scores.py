@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import cached_property
@@ -16,11 +16,12 @@ import torch
 from ..algorithms import ALGORITHMS
 from ..base.errors import FmtlbenchError, UsageError, unknown
 from ..base.names import check_name
+from ..config.request import RunRequest
 from ..config.run_config import AlgorithmConfig, RunConfig
 from ..config.setting import digest
 from ..data.batches import test_batches
 from ..data.configured_tasks import task_specs
-from ..data.datasets import DatasetInfo, list_by_id
+from ..data.datasets import DatasetInfo, find_dataset, list_by_id, open_split
 from ..data.meters import make_meter
 from ..data.open import open_datasets
 from ..data.views import ClientData, View, client_data, parties
@@ -29,6 +30,8 @@ from ..engine.trivial import best_constant
 from ..exchange import Party
 from ..listeners import Listener
 from ..runs.external import Listing, write_external
+from ..runs.find import find_run
+from ..runs.folder import RunFolder
 from ..runs.records import ClientRecord, Score, Summary
 from ..runs.session import versions
 from ..runs.summary import describe_client, describe_setting
@@ -221,6 +224,40 @@ def _pair_client(found: ExternalScores, config: RunConfig, party: Party, view: V
     place = found.origin.folder / party.id
     ids = [view.dataset.image_id(index) for index in view.indices.tolist()]
     return [found.pair(specs[task], place / task, ViewLabels(specs[task], view), ids) for task in party.tasks]
+
+
+def choose_setting(
+    like: str | Path | None,
+    scenario: str | None = None,
+    preset: str = "nano",
+    seed: int | None = None,
+    rounds: int | None = None,
+    device: str = "cpu",
+    overrides: Mapping[str, Any] | None = None,
+) -> RunConfig:
+    """Return the config of a setting: that of the run `like`, or else what the rest says.
+
+    A `seed` that is given is the config's in either case.
+    """
+    if like is None:
+        assert scenario is not None
+        asked = RunRequest("local", scenario, preset, seed or 0, rounds, overrides=dict(overrides or {}))
+        return asked.config(device)
+    run = RunFolder(find_run(str(like)))
+    if not run.has_config():
+        raise UsageError(f"--like {like}: has no config.yaml")
+    config = run.run_config()
+    return config if seed is None else dataclasses.replace(config, seed=seed)
+
+
+def open_dataset(
+    name: str, split: str = "test", data_root: Path | None = None, tasks: Sequence[str] | None = None
+) -> tuple[DatasetInfo, Any]:
+    """Open a split of a dataset with files, by its name or its own file; return the dataset and the split."""
+    info = find_dataset(name)
+    if info.source == "synth":
+        raise UsageError(f"--dataset {name}: rendered; --scenario or --like says how many images")
+    return info, open_split(info, split, data_root, tasks=tasks)
 
 
 def score_on_dataset(

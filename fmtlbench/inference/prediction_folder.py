@@ -1,4 +1,4 @@
-"""Write folders of predictions that `fmtlbench evaluate` reads: <client>/<task>/<image id>.png, or .npy.
+"""Write folders of predictions that `fmtlbench score` reads: <client>/<task>/<image id>.png, or .npy.
 
 The format of a file depends on the task's kind of labels, see `fmtlbench.tasks`.
 """

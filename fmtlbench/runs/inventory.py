@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
 
-from ..base.errors import FmtlbenchError
+from ..base.errors import FmtlbenchError, unknown
 from ..base.stored import DamagedRun
 from ..config.setting import EQUAL, WEIGHTING, flatten
 from . import file_names
@@ -54,6 +54,39 @@ class RunLine:
 def list_runs(paths: Iterable[str | Path]) -> list[RunLine]:
     """Describe every run at or below these paths, sorted by folder."""
     return [describe_run(folder, name) for folder, name in locate_runs(paths)[0]]
+
+
+# What runs can be sorted by.
+SORTS: dict[str, Callable[[RunLine], Any]] = {
+    "name": lambda run: run.name,
+    "method": lambda run: (run.algorithm or "", run.name),
+    "scenario": lambda run: (run.scenario or "", run.name),
+    "age": lambda run: -run.changed,
+    "time": lambda run: -(run.seconds or 0),
+    "size": lambda run: -run.bytes,
+}
+
+
+def choose_runs(
+    runs: Iterable[RunLine],
+    *,
+    algo: str | None = None,
+    scenario: str | None = None,
+    preset: str | None = None,
+    seed: int | None = None,
+    state: str = "all",
+    sort: str = "name",
+) -> list[RunLine]:
+    """Return the runs of a method, scenario, preset, seed and state, sorted; refuse what no run has."""
+    chosen = list(runs)
+    asked = {"algo": ("algorithm", algo), "scenario": ("scenario", scenario), "preset": ("preset", preset)}
+    for flag, (field, value) in {**asked, "seed": ("seed", seed)}.items():
+        if value is not None:
+            known = {str(own) for run in chosen if (own := getattr(run, field)) is not None}
+            if str(value) not in known:
+                raise unknown(f"run with {flag}", str(value), known, f"--{flag}")
+            chosen = [run for run in chosen if getattr(run, field) == value]
+    return sorted((run for run in chosen if state in ("all", run.state)), key=SORTS[sort])
 
 
 def describe_run(folder: Path, name: str) -> RunLine:

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TextIO
 
-from ..base.errors import FmtlbenchError
+from ..base.errors import FmtlbenchError, UsageError
 from ..base.files import remove_folder
 from .folder import RunFolder
 
@@ -42,7 +42,11 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def check_removable(folder: Path) -> None:
-    """Refuse a run that another process is working on."""
+    """Refuse a link, and a run that another process is working on."""
+    if folder.is_symlink():
+        raise UsageError(
+            f"{folder}: a link to {folder.readlink()}, expected a run's own folder; links are not followed"
+        )
     with locked(folder):
         pass
 

@@ -170,9 +170,11 @@ def code_as_today(code: SummaryCode) -> SummaryCode:
     parts = parts_as_today(code["parts"])
     if parts == code["parts"]:
         return code
-    today: SummaryCode = {**code, "parts": parts, "sha256": digest_of(parts)}
+    today: SummaryCode = {"sha256": digest_of(parts), "parts": parts}
     if "earlier" in code:
-        today["earlier"] = [one and code_as_today({**one}) for one in code["earlier"]]
+        today["earlier"] = [
+            one and code_as_today({"sha256": one["sha256"], "parts": one["parts"]}) for one in code["earlier"]
+        ]
     return today
 
 

@@ -24,6 +24,8 @@ from ..runs.type_check import decode
 from .rescoring import SubmissionError
 from .run_checks import Checked, check_run
 
+REFUSED = "refused"  # the verdict on a run that is not as it should be
+
 FORMAT = 1
 CONTENTS = "submission.json"
 RUNS, CODE = "runs", "code"
@@ -114,6 +116,17 @@ def verify(file: Path, target: Path | None = None) -> tuple[Contents, list[tuple
         if target is not None and not any(isinstance(outcome, SubmissionError) for _, outcome in found):
             _move(Path(place), target, contents["runs"])
     return contents, found
+
+
+def list_verdicts(found: Iterable[tuple[RunEntry, Checked | SubmissionError]]) -> list[dict[str, str]]:
+    """Return a record for every run of a submission: whether it is refused, and why, or what was noted."""
+    rows = []
+    for entry, outcome in found:
+        if isinstance(outcome, SubmissionError):
+            rows.append({"name": entry["folder"], "verdict": REFUSED, "remarks": str(outcome)})
+        else:
+            rows.append({"name": entry["folder"], "verdict": "ok", "remarks": "; ".join(outcome.notes)})
+    return rows
 
 
 @contextmanager

@@ -213,6 +213,20 @@ def table_names() -> list[str]:
 
 
 @cache
+def list_published() -> list[dict[str, Any]]:
+    """Return a record for every published table: what it is, and of how many rows."""
+    return [
+        {
+            "name": table.name,
+            "source": table.source,
+            "title": table.title,
+            "scenario": ", ".join(table.scenarios),
+            "rows": len(table.rows),
+        }
+        for table in map(load_published, published_names())
+    ]
+
+
 def load_published(name: str) -> Published:
     """Load one table; an unknown name raises with the nearest ones."""
     tables = _index()["tables"]

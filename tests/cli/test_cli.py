@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import signal
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -58,46 +58,6 @@ def refused(result, code, *parts):
 # -- looking around --------------------------------------------------------------------------------------------------
 
 
-def test_looking_around_imports_nothing_heavy(tmp_path, scenario_file):
-    commands = [
-        ["--help"], ["--version"], ["run", "--help"], ["list"], ["list", "--json"],
-        *(["list", kind] for kind in ("algorithms", "scenarios", "presets", "metrics", "datasets", "listeners")),
-        ["list", "tasks"], ["list", "partitions"], ["list", "backbones"], ["list", "backbones", "timm/*"],
-        ["show", "scenario", "st_mt_1"], ["show", "scenario", scenario_file, "--json"],
-        ["show", "algorithm", "fedhca2"], ["show", "algorithm", "local", "--json"],
-        ["run"], ["run", "--algo", "fedavg", "--scenario", "st_mt_1", "--set", "train.lr=x"],
-    ]  # fmt: skip
-    code = f"""\
-        import sys
-        from fmtlbench.cli import FORMER, VERBS, main
-        for argv in {commands!r}:
-            try:
-                code = main(argv)
-            except SystemExit as error:
-                code = error.code or 0
-            heavy = [name for name in {HEAVY!r} if name in sys.modules]
-            assert not heavy, (argv, heavy)
-            assert code == (2 if argv[0] == "run" and "--help" not in argv else 0), (argv, code)
-    """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True, cwd=tmp_path, stdout=subprocess.DEVNULL)
-
-
-def test_help_and_one_method_import_little(tmp_path):
-    code = """\
-        import sys
-        from fmtlbench.cli import main
-        try:
-            main(["--help"])
-        except SystemExit:
-            pass
-        late = {"importlib.metadata", "msgspec", "numpy"} & {*sys.modules}
-        assert not late, late
-        assert main(["show", "algorithm", "fedavg"]) == 0
-        assert "fmtlbench.algorithms.fedavg" in sys.modules and "fmtlbench.algorithms.fedhca2" not in sys.modules
-    """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True, cwd=tmp_path, stdout=subprocess.DEVNULL)
-
-
 def test_python_dash_m_and_the_script_are_the_same(tmp_path):
     out = subprocess.run([sys.executable, "-m", "fmtlbench", "--version"], capture_output=True, text=True, cwd=tmp_path)
     assert (out.returncode, out.stderr) == (0, "")
@@ -129,8 +89,6 @@ def test_list_with_a_pattern(cli):
     )
     assert names("algorithms", "fedavg") == ["fedavg"]
     assert cli("list", "backbones", "timm/resnet5?")[1].splitlines()[2].startswith("timm/resnet50\t")
-    refused(cli("list", "backbones", "resnet50*"), 2, "no name is like 'resnet50*'", "'timm/resnet50'")
-    refused(cli("list", "backbones", "?"), 2, "`fmtlbench list backbones` shows what there is")
 
 
 def test_show_scenario(cli, scenario_file):
@@ -182,57 +140,20 @@ class Halfway(Algorithm):
 """
 
 
-@pytest.mark.parametrize(
-    ("argv", "parts"),
-    [
-        (["show", "scenario", "st_mt_3"], ["'st_mt_1'"]),
-        (["show", "scenario", "st_mt_1", "--preset", "papr"], ["'paper'"]),
-        (["show", "algorithm", "fedhca"], ["'fedhca2'"]),
-        (["show", "scenario", "./nope.yml"], ["nope.yml: No such file"]),
-        (["show", "algorithm", "./nope.py"], ["no such file", "nope.py"]),
-        (["run", "--algo", "fedagv", "--scenario", "st_mt_1"], ["--algo", "'fedavg'"]),
-        (["run", "--algo", "fedavg", "--scenario", "st_mt"], ["'st_mt_1'"]),
-        (["run", "--algo", "fedavg", "--scenario", "st_mt_1", "--preset", "nanoo"], ["'nano'"]),
-        (["run", "--algo", "fedavg", "--scenario", "st_mt_1", "--seed", "-1"], ["--seed -1"]),
-        (["run", "--algo", "fedavg", "--scenario", "st_mt_1", "--rounds", "0"], ["--rounds 0"]),
-        (["run", "--algo", "fedavg", "--scenario", "st_mt_1", "--device", "gpu"], ["--device gpu"]),
-        (["run", "--algo", "fedavg", "--scenario", "st_mt_1", "--set", "train.lr"], ["--set train.lr"]),
-        (["run", "--algo", "fedavg", "--scenario", "st_mt_1", "--set", "fresh=1"], ["--set fresh=1"]),
-        (["run", "--algo", "fedavg", "--scenario", "st_mt_1", "--set", "seed=1"], ["--set seed=1", "--seed"]),
-        (["run", "--algo", "fedavg", "--scenario", "st_mt_1", "--data-root", "x"], ["--data-root x"]),
-    ],
-)  # fmt: skip
-def test_wrong_usage_is_exit_code_2_and_one_line(cli, argv, parts):
-    refused(cli(*argv), 2, *parts)
-
-
-@pytest.mark.parametrize(
-    "argv",
-    [
-        [],
-        ["bogus"],
-        ["list", "bogus"],
-        ["show"],
-        ["data"],
-        ["plot"],
-        ["predict", "runs", "--limit", "many"],
-        ["run", "--seed", "x"],
-    ],
-)
-def test_what_argparse_refuses_is_exit_code_2(cli, argv):
-    code, out, err = cli(*argv)
-    assert (code, out) == (2, "") and "usage: fmtlbench" in err
-
-
-@pytest.mark.parametrize("verb", FORMER)
-def test_a_former_verb_says_what_to_type_instead(cli, verb):
-    """What it names can be typed: a verb that there is, or a target of the Makefile."""
-    assert verb.replace("-", "_") not in VERBS
-    for words in ([verb], [verb, "--help"], [verb, "runs", "-o", "x"]):
-        refused(cli(*words), 2, f"no verb '{verb}' any more: ")
-    commands = re.findall("`(fmtlbench|make) ([a-z_-]+)[^`]*`", FORMER[verb])
+@pytest.mark.parametrize("words", FORMER)
+def test_a_former_verb_says_what_to_type_instead(cli, words):
+    """What it names can be typed, with the rest of what was typed: a verb, or a target of the Makefile."""
+    verb = words.split()[0]
+    assert verb not in VERBS
+    for more in ([], ["--help"], ["runs", "-o", "my file"]):
+        refused(cli(*words.split(), *more), 2, f"no verb '{verb}' any more: ")
+    commands = re.findall("`(fmtlbench|make) ([a-z_-]+)[^`]*`", FORMER[words])
     targets = re.findall("^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    assert commands and all(name.replace("-", "_") in (targets if tool == "make" else VERBS) for tool, name in commands)
+    assert commands and all(name in (targets if tool == "make" else VERBS) for tool, name in commands)
+    if "{}" in FORMER[words]:
+        (typed,) = re.findall("`fmtlbench (.*)`", cli(*words.split(), "--help")[2])
+        assert cli(*shlex.split(typed))[0] == 0
+        assert " runs -o 'my file'`" in cli(*words.split(), "runs", "-o", "my file")[2]
 
 
 def test_a_reader_that_stops_early_is_no_error(tmp_path):
@@ -402,22 +323,3 @@ def test_data_show_writes_a_picture(cli, tmp_path):
     assert file.read_bytes().startswith(b"\x89PNG")
     sheets = [cli(*SHEET, tmp_path / f"{split}.png", "--split", split)[0] for split in ("train", "pretrain")]
     assert sheets == [0, 0] and (tmp_path / "train.png").read_bytes() != (tmp_path / "pretrain.png").read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("argv", "code", "parts"),
-    [
-        ((*SHEET, "x.gif"), 2, ["x.gif", ".png"]),
-        ((*SHEET, "no/such/x.png"), 2, ["-o no/such/x.png", "no folder no/such"]),
-        ((*SHEET, "x.png", "--count", 0), 2, ["--count 0"]),
-        ((*SHEET, "x.png", "--first", -1), 2, ["--first -1"]),
-        ((*SHEET, "x.png", "--size", 8, 8), 2, ["16x16"]),
-        (("data", "show", "synth-nyd", "-o", "x.png"), 2, ["'synth-nyud'"]),
-        (("data", "show", "nyud", "-o", "x.png", "--split", "pretrain"), 2, ["--split pretrain", "train and test"]),
-        (("data", "show", "nyud", "-o", "x.png"), 1, ["'nyud'", "NYUDv2/", "--data-root: not set"]),
-    ],
-)
-def test_data_show_refuses_in_one_line(cli, tmp_path, monkeypatch, argv, code, parts):
-    monkeypatch.chdir(tmp_path)
-    refused(cli(*argv), code, *parts)
-    assert not list(tmp_path.iterdir())

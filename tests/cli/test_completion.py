@@ -32,7 +32,7 @@ def complete(line: str) -> list[str]:
 
 
 def test_verbs_are_completed():
-    assert set(complete("fmtlbench ")) >= {verb.replace("_", "-") for verb in VERBS}
+    assert set(complete("fmtlbench ")) >= {*VERBS}
 
 
 @pytest.mark.parametrize(
@@ -57,9 +57,3 @@ def test_code_for_every_shell(shell, capsys):
     assert "fmtlbench" in code
     if shell == "bash" and shutil.which("bash"):
         subprocess.run(["bash", "-n"], input=code, text=True, check=True)
-
-
-def test_an_unknown_shell_is_refused():
-    with pytest.raises(SystemExit) as stopped:
-        main(["completion", "ksh"])
-    assert stopped.value.code == 2

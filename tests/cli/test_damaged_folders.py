@@ -122,10 +122,10 @@ def test_what_looks_at_a_damaged_run_names_the_file(root, call, name, damage):
         ("runs", "diff", run, other),
         ("runs", "diff", other, run, "--format", "json"),
         ("predict", run, "--limit", "1", "--device", "cpu", "-o", "out"),
-        ("export-weights", run, "-o", "card"),
+        ("export", "--weights", run, "-o", "card"),
     ):
         code, _, lines = call(*argv)
-        reads = ("config.yaml", "summary.json", *(() if argv[0] == "export-weights" else ("manifest.json",)))
+        reads = ("config.yaml", "summary.json", *(() if argv[0] == "export" else ("manifest.json",)))
         if name not in reads or (damage, name, argv[1]) == ("other types", "config.yaml", "diff"):
             assert code == 0, lines  # what it does not need, or shows as it is
             continue

@@ -1,4 +1,4 @@
-"""`fmtlbench reproduce` as a user types it: what goes together, what is refused, what is said, exit codes."""
+"""`fmtlbench papers reproduce` as a user types it: what goes together, what is refused, what is said, exit codes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def ask(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("FMTLBENCH_CONFIG", str(tmp_path / "config.yml"))
 
     def call(*words):
-        code = main(["reproduce", *map(str, words)])
+        code = main(["papers", "reproduce", *map(str, words)])
         return code, *capsys.readouterr()
 
     return call
@@ -36,25 +36,6 @@ def finish_all(name, root, preset="nano", **given):
         if not run.store.folder.exists():
             finish(run)
     return planned
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["nope"], "no recipe 'nope'"),
-        ([T5, "--preset", "nanno"], "--preset: no preset 'nanno'; did you mean 'nano'"),
-        ([T5, *NANO, "--seeds", "x"], "--seeds: 'x': expected whole numbers"),
-        ([T5, *NANO, "--format", "sh"], "--format sh: lists what is missing; give --dry-run too"),
-        ([T5, *NANO, "--claims", "--dry-run"], "--claims and --dry-run: each says what to show"),
-        (["--dry-run"], "which recipe?"),
-        (["--preset", "nano"], "which recipe?"),
-        (["--status", "gone"], "--status gone: no such folder"),
-        ([T5, *NANO, "--claims", "--out", "gone"], "--claims: --out gone: no such folder"),
-    ],
-)
-def test_wrong_words_are_one_line(ask, words, message):
-    code, out, err = ask(*words)
-    assert code == 2 and not out and message in err and err.count("\n") == 1
 
 
 def test_a_paper_s_preset_without_its_archives_is_told_before_anything_runs(ask, tmp_path):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -292,18 +291,3 @@ def test_rm_follows_no_links(runs, root, tmp_path):
     (local / "elsewhere").symlink_to(outside)
     assert runs("rm", "--yes", local)[0] == 0
     assert not local.exists() and (outside / "precious").read_text() == "!"
-
-
-@pytest.mark.parametrize(
-    "argv",
-    [
-        ["list"],
-        ["show", "duo/local"],
-        ["diff", "duo/local", "duo/fedavg"],
-        ["rm", "duo/local", "--yes"],
-    ],
-)
-def test_torch_is_not_imported(root, argv):
-    code = f"import sys; from fmtlbench.cli import main; main(['runs', *{argv!r}]); sys.exit('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr

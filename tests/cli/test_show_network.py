@@ -95,25 +95,3 @@ def test_a_network_of_timm(show):
     code, out, _ = show("nano", "--scenario", "iid1_sdmt", "--set", "model.backbone=timm/edgenext_xx_small")
     assert code == 0 and "encoder weights: timm's edgenext_xx_small" in out
     assert columns(out)["network"].endswith(", timm/edgenext_xx_small") and float(columns(out)["encoder"]) > 1
-
-
-@pytest.mark.parametrize(
-    ("argv", "part"),
-    [
-        (["nanno"], "did you mean 'nano'"),
-        (
-            ["nano", "--set", "model.backbone=resnet_nan"],
-            "--set model.backbone=resnet_nan: model.backbone: no backbone",
-        ),
-        (
-            ["nano", "--set", "model.architecture=matfl", "--set", "model.backbone=swin_nano"],
-            "needs dilated maps, which 'swin_nano' lacks",
-        ),
-        (["nano", "--scenario", "st_mt1"], "did you mean 'st_mt_1'"),
-        (["nano", "--set", "model.backbone=timm/convnext_atoo"], "timm has no network 'convnext_atoo'"),
-        (["nano", "--set", "model.backbone=timm/vit_tiny_patch16_224"], "has maps of stride 16, expected 4, 8, 16, 32"),
-    ],
-)
-def test_mistakes_are_one_line(show, argv, part):
-    code, out, err = show(*argv)
-    assert (code, out) == (2, "") and part in err and err.count("\n") == 1

@@ -136,7 +136,7 @@ def test_evaluate_reads_its_labels(robots, tmp_path, capsys):
     (tmp_path / "out").mkdir()
     np.save(tmp_path / "out" / "d.npy", known["depth", "d"] + 2)
     argv = [
-        "evaluate",
+        "score",
         "--task",
         "depth",
         "--dataset",

@@ -1,4 +1,4 @@
-"""`fmtlbench.load` and `fmtlbench export-weights`: networks of stored runs in other hands."""
+"""`fmtlbench.load` and `fmtlbench export --weights`: networks of stored runs in other hands."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ assert not any(name.startswith("fmtlbench") for name in sys.modules)
 def test_the_encoder_loads_strictly_into_timm_and_gives_equal_features(tmp_path, capsys, backbone):
     sizes = {"pascal": [32, 32], "nyud": [64, 64]}
     result = make(tmp_path, **{"model.backbone": backbone, "data.size": sizes})
-    assert main(["export-weights", str(result.folder), "-o", str(tmp_path / "out")]) == 0
+    assert main(["export", "--weights", str(result.folder), "-o", str(tmp_path / "out")]) == 0
     assert capsys.readouterr().out.split() == [
         str(tmp_path / "out" / client / "model.safetensors") for client in ("pascal-human_parts", "nyud-multi")
     ]
@@ -158,7 +158,7 @@ def test_the_encoder_loads_strictly_into_timm_and_gives_equal_features(tmp_path,
 
 def test_an_export_has_all_tensors_and_a_card_that_can_be_followed(result, tmp_path, capsys):
     out = tmp_path / "card"
-    assert main(["export-weights", str(result.folder), "-o", str(out), "--client", "nyud-multi"]) == 0
+    assert main(["export", "--weights", str(result.folder), "-o", str(out), "--client", "nyud-multi"]) == 0
     assert sorted(p.name for p in out.iterdir()) == ["README.md", "config.json", "nyud-multi"]
     tensors = load_file(out / "nyud-multi" / "model.safetensors")
     model = fmtlbench.load(result.folder).clients["nyud-multi"].model
@@ -180,13 +180,13 @@ def test_an_export_has_all_tensors_and_a_card_that_can_be_followed(result, tmp_p
     assert len([line for line in program.splitlines() if line]) <= 10 and "fmtlbench" not in program
     subprocess.run([sys.executable, "-c", program], check=True, cwd=out, timeout=300)
     # again, all of them, in place of the first
-    assert main(["export-weights", str(result.folder), "-o", str(out)]) == 0
+    assert main(["export", "--weights", str(result.folder), "-o", str(out)]) == 0
     assert sorted(p.name for p in out.iterdir()) == ["README.md", "config.json", "nyud-multi", "pascal-human_parts"]
 
 
 def test_files_of_others_in_an_export_stay(result, tmp_path, capsys):
     card = tmp_path / "card"
-    command = ["export-weights", str(result.folder), "-o", str(card)]
+    command = ["export", "--weights", str(result.folder), "-o", str(card)]
     assert main(command) == 0
     assert main(command) == 0, "an export is replaced by another"
     (card / "notes.txt").write_text("mine")
@@ -206,7 +206,7 @@ def test_mistakes_are_one_line_and_nothing_is_written(result, tmp_path, capsys):
         ((result.folder, "-o", tmp_path / "new", "--client", "nyud"), "did you mean 'nyud-multi'"),
         ((tmp_path, "-o", tmp_path / "new"), "no run in it"),
     ):
-        assert main(["export-weights", *map(str, argv)]) == 2
+        assert main(["export", "--weights", *map(str, argv)]) == 2
         err = capsys.readouterr().err
         assert said in err and len([line for line in err.splitlines() if line.startswith("fmtlbench:")]) == 1
     assert not (tmp_path / "new").exists() and (mine / "config.json").read_text() == "[]"

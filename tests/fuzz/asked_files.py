@@ -58,7 +58,7 @@ def presets(draw):
                 ("show", "preset", name, "--json"),
                 ("show", "config", "--algo", "fedhca2", "--scenario", "st_mt_1", "--preset", name, "--device", "cpu"),
                 ("bench", "--algos", "fedavg", "--scenarios", "st_mt_1", "--preset", name, *json_plan),
-                ("score-external", "out", "--name", "Mine", "--scenario", "st_mt_1", "--preset", name),
+                ("score", "out", "--name", "Mine", "--scenario", "st_mt_1", "--preset", name),
             )
         )
     )

@@ -334,7 +334,7 @@ def stored_configs(draw):
 def outputs(draw):
     # Nothing but names in the case's own folder: what is named is written.
     name = draw(st.sampled_from(TARGETS) | odd_text.filter(lambda text: "/" not in text))
-    what = draw(st.sampled_from((("published", "matfl_table1"), ("show", "scenario", "st_mt_1"))))
+    what = draw(st.sampled_from((("papers", "list", "matfl_table1"), ("show", "scenario", "st_mt_1"))))
     return Case("output", (*what, "-o", name), THERE)
 
 

@@ -135,13 +135,13 @@ REPORTS = (
     ("leaderboard", "--reference", "algo=local"),
     ("stats",),
     ("stats", "-o", "figures"),
-    ("stability",),
-    ("stability", "--format", "json"),
+    ("stats", "--noise"),
+    ("stats", "--noise", "--format", "json"),
     ("cost",),
     ("cost", "--target", "-50", "--format", "json"),
     ("export",),
     ("export", "--format", "json"),
-    ("compare", "--published", "fedhca2_table1_st_mt_1"),
+    ("papers", "compare", "--published", "fedhca2_table1_st_mt_1"),
     *(("plot", kind, "-o", "figure.png") for kind in PLOTS),
     ("plot", "rounds", "--x", "kwh", "-o", "figure.svg"),
     ("plot", "rounds", "--x", "hours", "--task", "edge", "-o", "figure.pdf"),
@@ -224,8 +224,8 @@ def damaged_looks(draw):
                 ("runs", "diff", run, second),
                 ("runs", "diff", second, run, "--format", "json"),
                 ("runs", "rm", run, "--yes"),
-                ("export-weights", run, "-o", draw(st.sampled_from(("card", "card", "runs", "duo.yml", "-")))),
-                ("export-weights", method, "-o", "card", "--client", draw(st.sampled_from(("nyud-multi", "x")))),
+                ("export", "--weights", run, "-o", draw(st.sampled_from(("card", "card", "runs", "duo.yml", "-")))),
+                ("export", "--weights", method, "-o", "card", "--client", draw(st.sampled_from(("nyud-multi", "x")))),
             )
         )
     )

@@ -1,4 +1,4 @@
-"""Folders of predictions and labels of which something is wrong, for `fmtlbench evaluate`."""
+"""Folders of predictions and labels of which something is wrong, for `fmtlbench score`."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def evaluations(draw):
     """One thing wrong with predictions, labels, ids or options; or nothing."""
     task = draw(st.sampled_from(TASKS))
     files = {f"{side}/{i}.npy": npy(good_array(task, k)) for side in ("pred", "gt") for k, i in enumerate(IDS)}
-    argv = ["evaluate", "--task", task, "--pred", "pred", "--gt", "gt", "--dataset", "plain"]
+    argv = ["score", "--task", task, "--pred", "pred", "--gt", "gt", "--dataset", "plain"]
     classes = ["--classes", "5"] if task in ("semseg", "human_parts") else []
     place = draw(st.sampled_from(("pred", "pred", "pred", "gt", "all", "all", "ids", "option", "output")))
     if place in ("pred", "gt", "all"):

@@ -1,4 +1,4 @@
-"""Predictions that were made elsewhere with something wrong in them, for `fmtlbench score-external`."""
+"""Predictions that were made elsewhere with something wrong in them, for `fmtlbench score`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def outside_predictions(draw):
     if draw(st.integers(0, 2)):
         template = predicted_runs()
         run, _ = run_of("local")
-        argv = ("score-external", "out", "--name", name, "--like", run, *more)
+        argv = ("score", "out", "--name", name, "--like", run, *more)
         good = sorted(file for file in (template / "out").rglob("*.npy") if "examples" not in file.parts)
         place = draw(st.sampled_from(good))
         target, array = str(place.relative_to(template)), np.load(place)
@@ -59,7 +59,7 @@ def outside_predictions(draw):
         files |= {**robots(), "robots/dataset.yml": json.dumps(DATASET).encode()}
         files |= {f"out/{task}/2.npy": npy(good_array(task, 2)) for task in ("semseg", "depth")}
         files["out/semseg/2.npy"] = npy(good_array("semseg", 2) % 3)
-        argv = ("score-external", "out", "--name", name, "--dataset", "robots/dataset.yml", *more)
+        argv = ("score", "out", "--name", name, "--dataset", "robots/dataset.yml", *more)
         task = draw(st.sampled_from(("semseg", "depth")))
         target, array = f"out/{task}/2.npy", good_array(task, 2)
     how = draw(st.sampled_from(("array",) * 4 + ("picture", "instead", "more", "nothing")))

@@ -1,8 +1,7 @@
-"""`fmtlbench evaluate` on small archives written in the public layouts."""
+"""`fmtlbench score` on small archives written in the public layouts."""
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from PIL import Image
 from scipy.io import savemat
 
 from fmtlbench.base.errors import FmtlbenchError, UsageError
-from fmtlbench.cli import evaluate
+from fmtlbench.cli import build_parser
 from fmtlbench.metrics import MaxF, MeanAngle, OdsF
 
 IDS = ("0007", "0012", "1301")
@@ -20,9 +19,7 @@ SIZE = (40, 52)
 
 
 def run(*argv) -> int:
-    parser = argparse.ArgumentParser()
-    evaluate.add(parser.add_subparsers())
-    args = parser.parse_args(["evaluate", *map(str, argv)])
+    args = build_parser(["score"]).parse_args(["score", *map(str, argv)])
     return args.func(args)
 
 

@@ -50,7 +50,7 @@ def primary(summary: dict, split: str) -> dict:
 
 def test_predictions_of_a_run_get_exactly_its_scores(run, tmp_path, capsys):
     folder, pred = run
-    asked = ["score-external", str(pred), "--name", "Theirs", "--by", "A. Author", "--like", str(folder)]
+    asked = ["score", str(pred), "--name", "Theirs", "--by", "A. Author", "--like", str(folder)]
     assert main([*asked, "-o", str(tmp_path / "runs")]) == 0
     summary = external(tmp_path / "runs", "Theirs")
     ours = RunFolder(folder).summary()
@@ -65,9 +65,7 @@ def test_pictures_get_the_scores_that_evaluate_gives(run, tmp_path, capsys):
     """8-bit pictures are other predictions than the arrays; both verbs read them alike."""
     folder, _ = run
     assert main(["predict", str(folder), "-o", str(tmp_path / "png")]) == 0
-    assert (
-        main(["score-external", str(tmp_path / "png"), "--name", "T", "--like", str(folder), "-o", str(tmp_path)]) == 0
-    )
+    assert main(["score", str(tmp_path / "png"), "--name", "T", "--like", str(folder), "-o", str(tmp_path)]) == 0
     scores = primary(external(tmp_path, "T"), "global")
     ours = primary(RunFolder(folder).summary(), "global")
     exact = {key for key in scores if key[1] in ("human_parts", "depth")}
@@ -80,7 +78,7 @@ def test_leaderboards_show_it_marked_with_its_origin(run, tmp_path, capsys):
     folder, pred = run
     shutil.copytree(folder.parents[2], tmp_path / "runs")
     for name in ("Theirs", "Others"):
-        asked = ["score-external", str(pred), "--name", name, "--by", "A. Author", "--like", str(folder)]
+        asked = ["score", str(pred), "--name", name, "--by", "A. Author", "--like", str(folder)]
         assert main([*asked, "-o", str(tmp_path / "runs")]) == 0
     capsys.readouterr()
     assert main(["leaderboard", str(tmp_path / "runs"), "--format", "md"]) == 0
@@ -110,7 +108,7 @@ def test_leaderboards_show_it_marked_with_its_origin(run, tmp_path, capsys):
 
 def test_the_hashes_name_the_files(run, tmp_path):
     folder, pred = run
-    assert main(["score-external", str(pred), "--name", "T", "--like", str(folder), "-o", str(tmp_path)]) == 0
+    assert main(["score", str(pred), "--name", "T", "--like", str(folder), "-o", str(tmp_path)]) == 0
     summary = external(tmp_path, "T")
     listing = (summary["folder"] / "predictions.sha256").read_text()
     assert hashlib.sha256(listing.encode()).hexdigest() == summary["external"]["sha256"]
@@ -124,7 +122,7 @@ def test_the_hashes_name_the_files(run, tmp_path):
 def test_one_client_in_a_scenario(run, tmp_path, capsys, tiny_flags):
     folder, pred = run
     scenario = str(folder.parents[3] / "six.yml")
-    asked = ["score-external", str(pred), "--name", "T", "--scenario", scenario, "--rounds", "2", *tiny_flags]
+    asked = ["score", str(pred), "--name", "T", "--scenario", scenario, "--rounds", "2", *tiny_flags]
     assert main([*asked, "--client", "nyud-multi", "-o", str(tmp_path)]) == 0
     summary = external(tmp_path, "T")
     assert [client["id"] for client in summary["clients"]] == ["nyud-multi"]
@@ -149,7 +147,7 @@ def test_one_client_in_a_scenario(run, tmp_path, capsys, tiny_flags):
 )
 def test_what_is_refused(run, tmp_path, capsys, change, code, said):
     folder, pred = run
-    assert main(["score-external", str(pred), "--like", str(folder), "-o", str(tmp_path / "o"), *change]) == code
+    assert main(["score", str(pred), "--like", str(folder), "-o", str(tmp_path / "o"), *change]) == code
     assert said in capsys.readouterr().err and not (tmp_path / "o").exists()
 
 
@@ -158,7 +156,7 @@ def test_what_cannot_be_right_is_refused_unless_trusted(run, tmp_path, capsys):
     shutil.copytree(pred, tmp_path / "mm")
     for file in (tmp_path / "mm" / "nyud-multi" / "depth").glob("*.npy"):
         np.save(file, 10_000 * np.load(file))
-    asked = ["score-external", str(tmp_path / "mm"), "--name", "T", "--like", str(folder), "-o", str(tmp_path / "o")]
+    asked = ["score", str(tmp_path / "mm"), "--name", "T", "--like", str(folder), "-o", str(tmp_path / "o")]
     assert main(asked) == 1 and "millimetres" in capsys.readouterr().err
     assert main([*asked, "--trust"]) == 0
     assert "millimetres" in external(tmp_path / "o", "T")["external"]["doubts"][0]
@@ -169,7 +167,7 @@ def test_what_cannot_be_right_is_refused_unless_trusted(run, tmp_path, capsys):
 
 def test_it_is_no_run_to_predict_with(run, tmp_path, capsys):
     folder, pred = run
-    assert main(["score-external", str(pred), "--name", "T", "--like", str(folder), "-o", str(tmp_path)]) == 0
+    assert main(["score", str(pred), "--name", "T", "--like", str(folder), "-o", str(tmp_path)]) == 0
     made = external(tmp_path, "T")["folder"]
     capsys.readouterr()
     assert main(["predict", str(made)]) == 1
@@ -186,7 +184,7 @@ def test_a_dataset_of_files(tmp_path, capsys):
     (tmp_path / "robots" / "dataset.yml").write_text(json.dumps({"tasks": tasks}))
     (tmp_path / "pred" / "depth").mkdir(parents=True)
     (tmp_path / "pred" / "depth" / "2.npy").write_bytes(npy(good_array("depth", 2) + 1))
-    asked = ["score-external", str(tmp_path / "pred"), "--name", "T", "-o", str(tmp_path / "runs")]
+    asked = ["score", str(tmp_path / "pred"), "--name", "T", "-o", str(tmp_path / "runs")]
     assert main([*asked, "--dataset", str(tmp_path / "robots" / "dataset.yml")]) == 0
     summary = external(tmp_path / "runs", "T")
     assert summary["scores"][0]["value"] == pytest.approx(1.0) and summary["scenario"] == "robots-test"

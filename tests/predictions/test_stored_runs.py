@@ -114,7 +114,7 @@ def test_evaluate_reads_the_runs_scores_out_of_its_predictions(result, tmp_path,
             if task == "edge":
                 argv += ["--max-dist", 1.5 / np.hypot(32, 64)]
             capsys.readouterr()
-            assert main(["evaluate", *map(str, argv)]) == 0
+            assert main(["score", *map(str, argv)]) == 0
             scored = json.loads(capsys.readouterr().out)["value"]
             assert scored == pytest.approx(result.value(party.id, task, split), abs=EIGHT_BITS.get(task, 1e-6)), task
     about = json.loads((tmp_path / "p" / ABOUT).read_text())

@@ -111,13 +111,13 @@ def test_the_table_of_verdicts(printed):
 
 
 def test_the_command(capsys, tmp_path):
-    assert main(["published", ABLATION, "--claims", "--format", "md"]) == 0
+    assert main(["papers", "claims", ABLATION, "--format", "md"]) == 0
     out = capsys.readouterr().out
     assert "2 claims on the papers' printed numbers: holds 2" in out and r"both\_aggregations\_best" in out
     file = tmp_path / "claims.csv"
-    assert main(["published", "--claims", "--format", "csv", "-o", str(file)]) == 0
+    assert main(["papers", "claims", "--format", "csv", "-o", str(file)]) == 0
     assert file.read_text().count("does not hold") == len(DO_NOT_HOLD_IN_PRINT)
-    assert main(["published", ABLATION[:-1], "--claims"]) == 2
+    assert main(["papers", "claims", ABLATION[:-1]]) == 2
     assert f"did you mean '{ABLATION}'" in capsys.readouterr().err
 
 

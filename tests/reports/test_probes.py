@@ -12,7 +12,7 @@ from made_runs import summary
 from fmtlbench import cli
 from fmtlbench.base.errors import UsageError
 from fmtlbench.bench.probes import choose_probes, plan_probes
-from fmtlbench.cli._installed import method_titles
+from fmtlbench.config.installed import method_titles
 from fmtlbench.config.request import RunRequest
 from fmtlbench.reports.probes import (  # fmt: skip
     FAIL,
@@ -254,26 +254,6 @@ def test_as_json(probe):
         ("fedavg", "pass"), ("matfl", "pass"), ("matfl", "pass")
     ]  # fmt: skip
     assert records[1]["by_seed"] == pytest.approx({"0": 20, "1": 20}) and records[0]["confidence"] == 0.9
-
-
-@pytest.mark.parametrize(
-    ("argv", "part"),
-    [
-        (["--confidence", "0.5"], "between 0.5 and 1"),
-        (["--probes", "st_mt_1"], "expects nothing"),
-        (["--probes", "probe_scarse"], "probe_scarce"),
-        (["--probes", ","], "which probes?"),
-        (["--jobs", "0"], "--jobs 0"),
-        (["--standalone"], "latex"),
-        (["--data-root", "here"], "embedded"),
-        (["--algos", "fedavgg"], "fedavg"),
-    ],
-)
-def test_wrong_usage_is_one_line(monkeypatch, capsys, tmp_path, argv, part):
-    monkeypatch.setattr(cli, "VERBS", ("probe",))
-    assert cli.main(["probe", *argv, "--out", str(tmp_path / "out"), "--device", "cpu"]) == 2
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1 and part in told and not (tmp_path / "out").exists()
 
 
 def test_which_probes_by_default(file):

@@ -290,12 +290,12 @@ def test_recipes_are_chosen_by_name_paper_or_all():
 
 
 def test_the_list_and_the_status_are_for_programs_too(capsys, tmp_path):
-    assert main(["reproduce", "--format", "json"]) == 0
+    assert main(["papers", "reproduce", "--format", "json"]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert [entry["name"] for entry in listed] == recipe_names()
     (tmp_path / "runs").mkdir()
     finish(plan("fedhca2_table5_mt_mt", tmp_path / "runs").plan.runs[0])
-    argv = ["reproduce", "fedhca2_table5_mt_mt", "matfl_figure5", "--status", str(tmp_path / "runs")]
+    argv = ["papers", "reproduce", "fedhca2_table5_mt_mt", "matfl_figure5", "--status", str(tmp_path / "runs")]
     assert main([*argv, "--format", "json"]) == 0
     states = json.loads(capsys.readouterr().out)
     assert [(s["runs"], s["done"]) for s in states] == [(2, 1), (1, 0)]

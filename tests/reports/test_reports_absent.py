@@ -7,7 +7,7 @@ from made_runs import ST_MT_1, summary, write_absence, write_run
 
 from fmtlbench.base.stored import DamagedRun
 from fmtlbench.cli import main
-from fmtlbench.cli._installed import Installed
+from fmtlbench.config.installed import Installed
 from fmtlbench.reports.collect import collect
 from fmtlbench.reports.formats import render
 from fmtlbench.reports.leaderboard import leaderboards

@@ -47,7 +47,7 @@ def test_one_setting_can_be_chosen(runs, capsys):
     assert (
         "several settings begin so: 5e771000000000 (st_mt_1, nano, 40 rounds, 3 runs), 5f5f" in capsys.readouterr().err
     )
-    for verb in (["export"], ["stats"], ["compare", "--published", "fedhca2_table1_st_mt_1"]):
+    for verb in (["export"], ["stats"], ["papers", "compare", "--published", "fedhca2_table1_st_mt_1"]):
         assert main([*verb, str(runs), "--setting", "77"]) == 2
         assert "--setting 77: no run has it; there are: 5e77" in capsys.readouterr().err
 
@@ -104,25 +104,25 @@ def test_parquet_comes_back_as_it_was(runs, tmp_path):
 
 
 def test_published_lists_prints_and_audits(capsys):
-    assert main(["published"]) == 0
+    assert main(["papers", "list"]) == 0
     listing = capsys.readouterr().out
     assert "fedhca2_table1_st_mt_1" in listing and "matfl_table2_scale" in listing
-    assert main(["published", "fedhca2_table1_st_mt_1", "--format", "md"]) == 0
+    assert main(["papers", "list", "fedhca2_table1_st_mt_1", "--format", "md"]) == 0
     assert "**57.55**" in capsys.readouterr().out
-    assert main(["published", "--audit", "--format", "csv"]) == 0
+    assert main(["papers", "list", "--audit", "--format", "csv"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 1 + 3
-    assert main(["published", "--audit", "fedhca2_table2_st_mt_2"]) == 0
+    assert main(["papers", "list", "--audit", "fedhca2_table2_st_mt_2"]) == 0
     assert "8 follow within 0.02, 0 do not" in capsys.readouterr().out
-    assert main(["published", "fedhca2_tabl1_st_mt_1"]) == 2
+    assert main(["papers", "list", "fedhca2_tabl1_st_mt_1"]) == 2
     assert "did you mean" in capsys.readouterr().err
-    assert main(["published", "--format", "md"]) == 2
+    assert main(["papers", "list", "--format", "md"]) == 2
 
 
 def test_compare_says_first_what_differs(runs, capsys):
-    assert main(["compare", str(runs), "--published", "fedhca2_table1_st_mt_1"]) == 0
+    assert main(["papers", "compare", str(runs), "--published", "fedhca2_table1_st_mt_1"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("not the same setting: preset nano (paper: paper), data synth")
-    assert main(["compare", str(runs), "--published", "fedhca2_table2_st_mt_2"]) == 2
+    assert main(["papers", "compare", str(runs), "--published", "fedhca2_table2_st_mt_2"]) == 2
     assert "fedhca2_table1_st_mt_1" in capsys.readouterr().err
 
 

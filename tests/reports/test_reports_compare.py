@@ -7,7 +7,7 @@ from made_runs import ST_MT_1, score, write_run
 from report_kit import read_row
 
 from fmtlbench.base.errors import UsageError
-from fmtlbench.cli._installed import Installed
+from fmtlbench.config.installed import Installed
 from fmtlbench.config.resolve import resolve
 from fmtlbench.reports.collect import collect
 from fmtlbench.reports.delta import Delta, find_reference

@@ -16,7 +16,7 @@ from scipy.stats import kendalltau
 from fmtlbench.base.errors import FmtlbenchError, UsageError
 from fmtlbench.base.yamlfile import dump_yaml
 from fmtlbench.cli import main
-from fmtlbench.cli._installed import Installed
+from fmtlbench.config.installed import Installed
 from fmtlbench.config.setting import digest
 from fmtlbench.reports.collect import collect
 from fmtlbench.reports.delta import BaseError, Delta, find_reference
@@ -385,23 +385,23 @@ def runs(tmp_path_factory):
 
 
 def test_table(runs, capsys):
-    assert main(["stability", str(runs)]) == 0
+    assert main(["stats", "--noise", str(runs)]) == 0
     out = capsys.readouterr().out
     for words in ("noise over seeds", "self-noise", "does the order of methods hold?", "all 3 splits",
                   "seeds needed to tell two methods apart", "Holm over 6 pairs", "effects: |Δm| from"):  # fmt: skip
         assert words in out
     assert "rerun moves" not in out
-    assert main(["stability", str(runs)]) == 0
+    assert main(["stats", "--noise", str(runs)]) == 0
     assert capsys.readouterr().out == out  # seeded
 
 
 def test_json_and_csv_hold_the_same_numbers(runs, tmp_path, capsys):
     file = tmp_path / "noise.json"
-    assert main(["stability", str(runs), "--format", "json", "-o", str(file), "--power", "0.9"]) == 0
+    assert main(["stats", "--noise", str(runs), "--format", "json", "-o", str(file), "--power", "0.9"]) == 0
     (setting,) = json.loads(file.read_text())
     assert len(setting["pairs"]) == 6 and setting["power"] == 0.9 and setting["order"]["splits"] == 3
     capsys.readouterr()
-    assert main(["stability", str(runs), "--format", "csv"]) == 0
+    assert main(["stats", "--noise", str(runs), "--format", "csv"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     noise = [row for row in rows if row["table"].startswith("noise")]
     for method, row in zip(setting["methods"], noise):
@@ -412,9 +412,9 @@ def test_json_and_csv_hold_the_same_numbers(runs, tmp_path, capsys):
 
 
 def test_one_pair(runs, capsys):
-    assert main(["stability", str(runs), "--pair", "fedhca2,FedAvg", "--format", "csv"]) == 0
+    assert main(["stats", "--noise", str(runs), "--pair", "fedhca2,FedAvg", "--format", "csv"]) == 0
     there = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))[-1]
-    assert main(["stability", str(runs), "--pair", "fedavg,fedhca2", "--format", "csv"]) == 0
+    assert main(["stats", "--noise", str(runs), "--pair", "fedavg,fedhca2", "--format", "csv"]) == 0
     back = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))[-1]
     assert (there["a"], there["b"], there["seeds"]) == ("FedHCA²", "FedAvg", "4")
     assert float(there["difference"]) == -float(back["difference"]) > 0
@@ -426,7 +426,7 @@ def test_a_setting_without_the_pair_says_nothing_of_it(tmp_path, capsys):
     write(tmp_path, "local", (0, 0))
     write(tmp_path, "fedavg", (1, 2))
     write(tmp_path, "local", (0, 0), setting="b" * 64)
-    assert main(["stability", str(tmp_path), "--pair", "fedavg,local"]) == 0
+    assert main(["stats", "--noise", str(tmp_path), "--pair", "fedavg,local"]) == 0
     out = capsys.readouterr().out
     assert out.count("noise over seeds") == 2 and out.count("seeds needed to tell") == 1
 
@@ -434,7 +434,7 @@ def test_a_setting_without_the_pair_says_nothing_of_it(tmp_path, capsys):
 def test_a_run_with_a_damaged_manifest_is_left_out_in_one_line(threads, capsys):
     file = next(threads.rglob("manifest.json"))
     file.write_text("{")
-    assert main(["stability", str(threads)]) == 0
+    assert main(["stats", "--noise", str(threads)]) == 0
     err = capsys.readouterr().err
     assert err.startswith(f"left out: {file.parent}: manifest.json cannot be read") and err.count("\n") == 1
 
@@ -442,7 +442,7 @@ def test_a_run_with_a_damaged_manifest_is_left_out_in_one_line(threads, capsys):
 def test_one_seed_is_one_line(tmp_path, capsys):
     write(tmp_path, "local", (0,))
     write(tmp_path, "fedavg", (1,))
-    assert main(["stability", str(tmp_path)]) == 1
+    assert main(["stats", "--noise", str(tmp_path)]) == 1
     out, err = capsys.readouterr()
     assert not out and "two seeds or more" in err and "(seed 0)" in err and err.count("\n") == 1
 
@@ -451,7 +451,7 @@ def test_no_baseline_is_one_line(tmp_path, capsys):
     write(tmp_path, "fedavg", (1, 2))
     with pytest.raises(BaseError, match="runs of local"):
         look(tmp_path)
-    assert main(["stability", str(tmp_path)]) == 1
+    assert main(["stats", "--noise", str(tmp_path)]) == 1
     err = capsys.readouterr().err
     assert "here are only FedAvg" in err and "--reference" in err and err.count("\n") == 1
-    assert main(["stability", str(tmp_path), "--baseline", "fedavg"]) == 0
+    assert main(["stats", "--noise", str(tmp_path), "--baseline", "fedavg"]) == 0

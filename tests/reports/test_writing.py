@@ -174,8 +174,8 @@ def test_wrong_kinds_are_told_in_one_line(tmp_path):
 
 FILES = [
     ["export", "RUNS"], ["export", "RUNS", "--format", "json"], ["leaderboard", "RUNS"], ["cost", "RUNS"],
-    ["stability", "RUNS"], ["published", "fedhca2_table1_st_mt_1"],
-    ["compare", "RUNS", "--published", "fedhca2_table1_st_mt_1"], ["cost", "RUNS", "--format", "json"],
+    ["stats", "--noise", "RUNS"], ["papers", "list", "fedhca2_table1_st_mt_1"],
+    ["papers", "compare", "RUNS", "--published", "fedhca2_table1_st_mt_1"], ["cost", "RUNS", "--format", "json"],
 ]  # fmt: skip
 FIGURES = [
     ["plot", "pvalues", "RUNS"], ["data", "show", "synth-nyud", "--count", "1", "--size", "32", "32"],
@@ -183,16 +183,16 @@ FIGURES = [
 ]  # fmt: skip
 FOLDERS = [
     ["stats", "RUNS"], ["leaderboard", "RUNS", "--format", "html"],
-    ["evaluate", "--task", "depth", "--dataset", "nyud", "--pred", "x", "--gt", "y"], ["predict", "RUN"],
-    ["export-weights", "RUN"], ["score-external", "x", "--name", "Mine", "--scenario", "st_mt_1"],
+    ["score", "--task", "depth", "--dataset", "nyud", "--pred", "x", "--gt", "y"], ["predict", "RUN"],
+    ["export", "--weights", "RUN"], ["score", "x", "--name", "Mine", "--scenario", "st_mt_1"],
     ["verify", "x.zip"],
-    ["reproduce", "fmtlbench_figure2", "--preset", "nano"],
+    ["papers", "reproduce", "fmtlbench_figure2", "--preset", "nano"],
 ]  # fmt: skip
 PROBE = ["probe", "--algos", "local"]
 SUBMIT = ["submit", "RUNS"]  # tests/submissions packs runs that it takes
 OUT = [  # of these, --out is the folder that runs are kept in
     ["run", "--algo", "local", "--scenario", "st_mt_1"], ["bench", "--algos", "local", "--scenarios", "st_mt_1"],
-    PROBE, ["reproduce", "fedhca2_figure6", "--preset", "nano"],
+    PROBE, ["papers", "reproduce", "fedhca2_figure6", "--preset", "nano"],
 ]  # fmt: skip
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
 
@@ -160,14 +158,3 @@ def test_numbers_give_way_where_there_are_too_many_clients():
     axes = figure_of([25, 100], clients=100)
     assert {text.get_text() for text in axes.texts} == {"NYUD-v2"} and "up to 100 images" in axes.get_title()
     assert len(axes.get_xticks()) <= 25
-
-
-def test_a_figure_needs_no_torch(tmp_path):
-    code = f"""
-import sys
-from fmtlbench.cli import main
-assert main(["show", "scenario", "st_mt_1"]) == 0 and "matplotlib" not in sys.modules
-assert main(["show", "scenario", "st_mt_1", "-o", {str(tmp_path / "f.png")!r}]) == 0
-assert not [name for name in ("torch", "timm", "pandas") if name in sys.modules]
-"""
-    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)

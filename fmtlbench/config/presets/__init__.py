@@ -146,3 +146,11 @@ def default_options(method: Any, preset: str, given: Mapping[str, Any] | None = 
         there = preset.endswith(ENDINGS) or preset in preset_files()
         given = preset_options(preset).get(method.name, {}) if there else {}
     return {**own, **given}
+
+
+def presets_below(domain: str, largest: tuple[int, int]) -> dict[str, tuple[int, int]]:
+    """Return the presets of real data whose images are smaller than these of a domain are, with their size."""
+    data = {name: read_preset(name)["data"] for name in preset_files()}
+    data = {name: d for name, d in data.items() if d["source"] == "real" and d.get("resize", "none") == "none"}
+    sizes = {name: tuple(d["size"].get(domain, d["size"]["default"])) for name, d in data.items()}
+    return {name: size for name, size in sizes.items() if any(a > b for a, b in zip(largest, size))}

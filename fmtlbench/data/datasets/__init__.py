@@ -8,7 +8,7 @@ from ._archive import ArchiveDataset, Files
 from ._dataset import Dataset, Provenance, Reader, SampleRangeError, read_sample
 from ._files import DamagedFileError, list_by_id, read_array, read_ids, read_label_file
 from ._info import DatasetInfo, OfficialList, open_split
-from ._registry import DATASETS, dataset_for, dataset_of_file, domains, identify_dataset_file
+from ._registry import DATASETS, dataset_for, dataset_of_file, domains, find_dataset, identify_dataset_file
 from ._roots import find_archive
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "dataset_of_file",
     "domains",
     "find_archive",
+    "find_dataset",
     "identify_dataset_file",
     "list_by_id",
     "open_split",

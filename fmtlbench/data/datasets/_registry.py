@@ -99,6 +99,15 @@ def dataset_of_file(path: str) -> DatasetInfo:
     return _read(path)[0]
 
 
+def find_dataset(name: str) -> DatasetInfo:
+    """Return the dataset of a name, or that a .py or .yml file brings."""
+    if name.endswith((".py", ".yml", ".yaml")):
+        return dataset_of_file(name)
+    if name not in DATASETS:
+        raise unknown("dataset", name, DATASETS)
+    return DATASETS[name]
+
+
 def identify_dataset_file(path: str) -> str:
     """Return a sha256 of what decides a dataset that a file brings: the file, and the files that belong to it."""
     return _read(path)[1].content

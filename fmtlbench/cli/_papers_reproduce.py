@@ -1,4 +1,4 @@
-"""`fmtlbench reproduce`: the papers' tables and figures, made of our runs. Never imports torch itself for a table."""
+"""`fmtlbench papers reproduce`: the papers' tables and figures, made of our runs. No torch itself for a table."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ._progress import show_progress
 from ._request import add_circumstances, add_overrides, overrides_of
-from ._working import add_effort, make_display, prepare, print_failures, print_plan
+from ._working import add_effort, do_plan, prepare, print_plan
 
 if TYPE_CHECKING:
     from ..bench.plan import Plan
     from ..bench.recipes import Planned
-
-# What --status counts: word → states. A run without the files that a figure reads, or with damaged ones, is unusable.
-COUNTED = {"done": ("done",), "begun": ("resume",), "missing": ("new", "other code"), "unusable": ("unusable",)}
 
 EPILOG = """\
 Without a name, the recipes are listed. NAME is one of them, a paper (fedhca2, fedhca2_supp, fmtlbench, matfl) or all.
@@ -29,23 +27,22 @@ options of methods and its metrics go along; ResNet-18 and Swin-T give way to sm
 none is left out.
 
 examples:
-  fmtlbench reproduce
-  fmtlbench reproduce fedhca2_table1_st_mt_1 --data-root ~/data --seeds 0-2 --dry-run
-  fmtlbench reproduce fedhca2_table3_ablation_st_mt_1 --preset nano --jobs 2
-  fmtlbench reproduce --status runs --preset nano
+  fmtlbench papers reproduce
+  fmtlbench papers reproduce fedhca2_table1_st_mt_1 --data-root ~/data --seeds 0-2 --dry-run
+  fmtlbench papers reproduce fedhca2_table3_ablation_st_mt_1 --preset nano --jobs 2
+  fmtlbench papers reproduce --status runs --preset nano
 
 Exit code 0: every run is there and every file written; a list, plan, status or check of claims was shown. 1: some runs
 failed or are left, or a figure could not be drawn. 2: wrong usage, found before anything ran.
 """
 
 
-def add(verbs) -> None:
-    parser = verbs.add_parser(
+def add(actions) -> None:
+    parser = actions.add_parser(
         "reproduce",
         help="a table or figure of the papers, made of our runs",
         description="Make the tables and figures of the papers anew: run what is missing, then write them.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="which recipes; default: list them")
     parser.add_argument("--preset", help="instead of the paper's: a name or a .yml file")
@@ -83,7 +80,8 @@ def add(verbs) -> None:
 def main(args: argparse.Namespace) -> int:
     from ..base.files import check_folder
     from ..bench.asked_runs import parse_seeds
-    from ..bench.effort import carry_out, check_archives, check_data_root
+    from ..bench.effort import check_archives, check_data_root
+    from ..bench.recipe_files import count_states, describe_recipes
     from ..bench.recipes import choose_recipes, plan_recipes
     from ..config.presets import find_preset
     from ..cost.energy import choose_energy
@@ -92,7 +90,8 @@ def main(args: argparse.Namespace) -> int:
     if args.status is not None:
         args.out = args.status
     if not args.names and args.status is None and not args.claims:
-        return _list(args)
+        _print(describe_recipes(), args)
+        return 0
     check_folder(args.out, "--out" if args.status is None else "--status")
     recipes = choose_recipes(args.names or ["all"])
     effort, template, device = prepare(args, args.dry_run and args.format == "sh")
@@ -102,7 +101,8 @@ def main(args: argparse.Namespace) -> int:
     planned = plan_recipes(recipes, template, device.kind, **how, public_code=args.public_code)
     plan = planned[0].plan  # of all of them
     if args.status is not None:
-        return _print_status(planned, args)
+        _print([count_states(one) for one in planned], args)
+        return 0
     if args.claims:
         return _print_claims(planned, args)
     if plan.runs:
@@ -116,9 +116,7 @@ def main(args: argparse.Namespace) -> int:
     complete = True
     if plan.runs:
         _say_estimate(plan, args.jobs, device.kind)
-        outcome = carry_out(plan, effort, device, make_display())
-        complete = outcome.complete
-        print_failures(outcome, sys.stderr)
+        complete = do_plan(plan, effort, device)
     written = [_write(one, args) for one in planned]
     return 0 if complete and all(written) else 1
 
@@ -134,7 +132,9 @@ def _check_flags(args: argparse.Namespace) -> None:
         raise UsageError("--format sh: lists what is missing; give --dry-run too, or --format table or json")
     given = [flag for flag in ("preset", "public_code", "assignments", "dry_run") if getattr(args, flag)]
     if given and not args.names and args.status is None and not args.claims:
-        raise UsageError("which recipe? A name of `fmtlbench reproduce`, a paper (fedhca2, fmtlbench, matfl) or all")
+        raise UsageError(
+            "which recipe? A name of `fmtlbench papers reproduce`, a paper (fedhca2, fmtlbench, matfl) or all"
+        )
     for flag, folder in (("--status", args.status), ("--claims: --out", args.out if args.claims else None)):
         if folder is not None and not Path(folder).exists():
             raise UsageError(f"{flag} {folder}: no such folder")
@@ -143,9 +143,10 @@ def _check_flags(args: argparse.Namespace) -> None:
 def _print_plan(planned: list[Planned], plan: Plan, args: argparse.Namespace, device: str) -> None:
     """Print what is missing: of one recipe run by run, of several their counts."""
     from ..bench.effort import describe_plan
+    from ..bench.recipe_files import count_states
 
     if args.format == "table" and len(planned) > 1:
-        _print_status(planned, args)
+        _print([count_states(one) for one in planned], args)
         print(describe_plan(plan, args.jobs))
     else:
         print_plan(plan, args.jobs, args.format)
@@ -166,61 +167,27 @@ def _say_estimate(plan: Plan, jobs: int, device: str) -> None:
 
 def _write(planned: Planned, args: argparse.Namespace) -> bool:
     """Write a recipe's files and print its table, or the names of its figure's files; False: it could not be drawn."""
-    from ..bench.recipes import make_figure, make_table
+    from ..base.errors import FmtlbenchError
+    from ..bench.recipe_files import write_figure, write_table
 
-    target = args.output / planned.name
-    if planned.recipe.is_figure:
-        from ..base.errors import FmtlbenchError
-        from ..reports.plots import save_figure
-        from ._panel import draw_runs
-
-        notes: list[str] = []
-        try:
-            figure = make_figure(planned, notes, lambda runs, *of: draw_runs(runs, args.data_root, args.device, *of))
-        except FmtlbenchError as error:
-            print(f"not drawn: {planned.recipe.name}: {error}", file=sys.stderr)
-            return False
-        _write_text(target.with_suffix(".txt"), "".join(f"{note}\n" for note in dict.fromkeys(notes)))
-        for file in save_figure(figure, target):
-            print(file)
+    if not planned.recipe.is_figure:
+        print(write_table(planned, args.output), end="")
+        print(f"written: {args.output / planned.name}.txt, .csv, .md, .tex", file=sys.stderr)
         return True
-    from ..reports.formats import render
 
-    tables = make_table(planned).tables()
-    for ending, style in (("txt", "table"), ("csv", "csv"), ("md", "md"), ("tex", "latex")):
-        _write_text(target.with_suffix(f".{ending}"), render(tables, style))
-    print(render(tables, "table"), end="")
-    print(f"written: {target}.txt, .csv, .md, .tex", file=sys.stderr)
+    def draw_panel(runs, clients, image):
+        from ..inference.open_run import draw_runs
+
+        with show_progress() as progress:
+            return draw_runs(runs, args.data_root, args.device, progress, clients, image)
+
+    try:
+        for file in write_figure(planned, args.output, draw_panel):
+            print(file)
+    except FmtlbenchError as error:
+        print(f"not drawn: {planned.recipe.name}: {error}", file=sys.stderr)
+        return False
     return True
-
-
-def _write_text(path: Path, text: str) -> None:
-    from ..base.files import write_output_text
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_output_text(path, text)
-
-
-def _list(args: argparse.Namespace) -> int:
-    from ..reports.papers.recipes import load_recipe, recipe_names
-
-    records = []
-    for recipe in map(load_recipe, recipe_names()):
-        record = {"name": recipe.name, "source": recipe.source, "title": recipe.title}
-        records.append({**record, "preset": recipe.preset, "runs": len(recipe.wanted)})
-    _print(records, args)
-    return 0
-
-
-def _print_status(planned: list[Planned], args: argparse.Namespace) -> int:
-    records = []
-    for one in planned:
-        states = one.states()
-        counts = {word: sum(states.count(state) for state in of) for word, of in COUNTED.items()}
-        record = {"name": one.recipe.name, "preset": one.preset, "runs": sum(counts.values()), **counts}
-        records.append({**record, "refused": states.count("refused")})
-    _print(records, args)
-    return 0
 
 
 def _print_claims(planned: list[Planned], args: argparse.Namespace) -> int:
@@ -233,21 +200,17 @@ def _print_claims(planned: list[Planned], args: argparse.Namespace) -> int:
     verdicts = judge_runs(planned)
     if not verdicts:
         raise UsageError(f"{' '.join(args.names)} --claims: the papers claim nothing of it that is checked here")
-    table = compare_verdicts(verdicts, f"runs in {args.out}, {_say_presets(planned)}, seeds {args.seeds}")
+    presets = ", ".join(dict.fromkeys(one.preset for one in planned))
+    table = compare_verdicts(verdicts, f"runs in {args.out}, preset {presets}, seeds {args.seeds}")
     print(render([table], args.format), end="")
     return 0
 
 
-def _say_presets(planned: list[Planned]) -> str:
-    return f"preset {', '.join(dict.fromkeys(one.preset for one in planned))}"
-
-
 def _print(records: list[dict], args: argparse.Namespace) -> None:
-    if args.format == "json":
-        import json
-
-        print(json.dumps(records, indent=2, ensure_ascii=False))
-        return
     from ._tables import print_records
+    from ._working import print_json
 
-    print_records(records)
+    if args.format == "json":
+        print_json(records)
+    else:
+        print_records(records)

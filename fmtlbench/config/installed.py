@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..config.setting import Setting
+    from .setting import Setting
 
 
 class Installed:
@@ -14,7 +14,7 @@ class Installed:
 
     def preset_options(self, preset: str, method: str) -> Mapping[str, Any]:
         """Return the options that a preset gives a method; none where it is not installed."""
-        from ..config.presets import preset_files, preset_options
+        from .presets import preset_files, preset_options
 
         return preset_options(preset).get(method, {}) if preset in preset_files() else {}
 
@@ -26,7 +26,7 @@ class Installed:
 
     def preset_setting(self, scenario: str, preset: str, overrides: Mapping[str, Any]) -> Setting:
         """Return the setting of a scenario under a preset."""
-        from ..config.resolve import resolve_setting
+        from .resolve import resolve_setting
 
         return resolve_setting(scenario, preset, overrides=overrides)
 

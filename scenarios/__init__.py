@@ -13,6 +13,8 @@ from ..base.located import Items, Tree, locate
 from ..base.names import check_name, name_files
 from ..base.schema import build
 from ..base.yamlfile import load_yaml
+from ..data.partitions import PARTITIONS
+from ..tasks import TASKS
 from ._parameters import Parameters
 from ._probe import ROLES, Expectation, Probe
 from ._schema import ClientSpec, Partition, Scenario, check_client_names, check_images, check_scenario
@@ -151,16 +153,14 @@ def take_files(data: dict, tree: dict, where: str = "") -> None:
         tree: the tree of the config, which notes the files.
         where: what messages begin with.
     """
-    from ..data.plugins import take_file  # here: reports read a config's roles without data
-
     rule = data.get("partition")
     if isinstance(rule, dict) and isinstance(kind := rule.get("kind"), str) and kind.endswith(".py"):
-        rule["kind"] = take_file("partition", kind, where, tree)
+        rule["kind"] = PARTITIONS.take(kind, where, tree)
     for group in _list_groups(data):
         tasks = group.get("tasks")
         for j, task in enumerate(tasks if isinstance(tasks, list) else ()):
             if isinstance(task, str) and task.endswith(".py"):
-                tasks[j] = take_file("task", task, where, tree)
+                tasks[j] = TASKS.take(task, where, tree)
 
 
 def _list_groups(data: dict) -> list[dict]:

@@ -12,8 +12,9 @@ import fmtlbench
 from fmtlbench.base.errors import FmtlbenchError, UsageError
 from fmtlbench.cli import main
 from fmtlbench.config.resolve import resolve
-from fmtlbench.data.plugins import load_plugins
+from fmtlbench.data.partitions import PARTITIONS
 from fmtlbench.metrics import METRICS
+from fmtlbench.tasks import TASKS
 
 METRIC = """\
 from fmtlbench.metrics import METRICS, Metric
@@ -98,7 +99,7 @@ def test_two_metrics_of_one_name_stay_apart(files, tmp_path):
     )
     assert one.evaluation.metrics == two.evaluation.metrics == {"depth": "share"} and one.hash() != two.hash()
     for config, value in ((one, 1.0), (two, 2.0), (one, 1.0)):
-        load_plugins(config)
+        config.bring_files()
         assert METRICS["share"]()._score({})[0] == value
 
 
@@ -108,7 +109,7 @@ def test_a_changed_file_is_refused(files):
     )
     (files / "share.py").write_text(METRIC.format(limit=2, value=3.0))
     with pytest.raises(FmtlbenchError, match=r"share\.py: the file that brought 'metric share' has changed"):
-        load_plugins(config)
+        config.bring_files()
     (files / "flat.py").write_text(DATASET + "# changed\n")
     with pytest.raises(FmtlbenchError, match=r"flat\.py: the file that brought dataset 'flat' has changed"):
         config.data.dataset("flat")
@@ -264,11 +265,9 @@ TASK = (
     ],
 )
 def test_a_wrong_metric_partition_or_task_is_told_before_anything_runs(files, kind, text, message):
-    from fmtlbench.data.plugins import take_file
-
     (files / "wrong.py").write_text(text)
     with pytest.raises(UsageError, match=message):
-        take_file(kind, str(files / "wrong.py"), "", {})
+        {"metric": METRICS, "partition": PARTITIONS, "task": TASKS}[kind].take(str(files / "wrong.py"), "", {})
     assert main(["list", f"{kind}s"]) == 0  # what was refused is in no registry
 
 

@@ -76,9 +76,9 @@ def probe_names() -> list[str]:
 def read_scenario(name: str) -> tuple[str, Tree]:
     """Read a scenario by name or by path with all that it extends, before overrides and checks: its name, its data."""
     ancestry = read_ancestry(name, "", "scenario", _find_scenario, _load)
-    data = Tree()
-    for _, own in reversed(ancestry):
-        data.pop("description", None)  # of what is extended
+    *children, (_, data) = ancestry
+    for _, own in reversed(children):
+        data.pop("description", None)
         _extend(data, own)
     return ancestry[0][0].stem, data
 
@@ -119,15 +119,15 @@ def _load(path: Path) -> Tree:
 
 def _extend(data: Tree, own: Tree) -> None:
     """Put what a file says into the data of what it extends."""
-    each, further = own.pop(EACH, Tree()), own.pop(FURTHER, Items())
+    each, further = own.pop(EACH, {}), own.pop(FURTHER, [])
     data.merge(own)
-    groups = data.get("clients")
-    if isinstance(groups, Items):
-        for group in groups:
-            if isinstance(group, Tree):
-                group.merge(each.copy())
-        for i, group in enumerate(further):
-            groups.add(group, locate(further, str(i)))
+    if not isinstance(groups := data.get("clients"), Items):
+        return  # which the schema refuses
+    for group in groups if each else ():
+        if isinstance(group, Tree):
+            group.merge(each.copy())
+    for i, group in enumerate(further):
+        groups.add(group, locate(further, str(i)))
 
 
 def _complete_paths(path: Path, data: dict) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -350,7 +351,7 @@ class RunConfig:
         """Whether some client's data are read from files, not rendered."""
         return bool(self.scenario.domains - self.rendered)
 
-    @property
+    @cached_property
     def rendered(self) -> set[str]:
         """The domains whose images are rendered, not read."""
         return {domain for domain in self.scenario.domains if self.data.dataset(domain).source == "synth"}

@@ -86,6 +86,9 @@ def read_scenario(name: str) -> tuple[str, Tree]:
 def _find_scenario(given: str, where: str) -> Path:
     """Return the file of a scenario that is given by name or by path; `where` names it, if a file does."""
     if not given.endswith(ENDINGS):
+        own = Path(__file__).parent / f"{given}.yml"
+        if given.isidentifier() and own.is_file():  # nobody else's may have its name: packages need not be asked
+            return own
         files = scenario_files()
         if given not in files:
             raise unknown("scenario", given, files, where)

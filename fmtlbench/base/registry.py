@@ -10,7 +10,7 @@ import sys
 import warnings
 from collections.abc import Callable, ItemsView, Iterator, Mapping, ValuesView
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from .errors import UsageError, unknown
 from .names import check_name
@@ -21,7 +21,8 @@ T = TypeVar("T")
 Registered = TypeVar("Registered", bound=type)
 
 
-class Brought(NamedTuple, Generic[T]):
+@dataclasses.dataclass(frozen=True)
+class Brought(Generic[T]):
     """What a user's file has registered."""
 
     ref: Ref
@@ -120,8 +121,8 @@ class Registry(Mapping[str, T]):
 
     def keep(self, ref: Ref) -> None:
         """Let what a user's file has brought stand under its name, in the place of what another file brought."""
-        _, item, origin = self._brought[str(Path(str(ref.path)).resolve()), ref.content]
-        self._items[ref.name], self._origins[ref.name] = item, origin
+        brought = self._brought[str(Path(str(ref.path)).resolve()), ref.content]
+        self._items[ref.name], self._origins[ref.name] = brought.item, brought.origin
 
     def take(self, path: str, where: str, tree: dict[str, Any]) -> str:
         """Keep what a file brings, note the file in a config's tree, and return the registered name.

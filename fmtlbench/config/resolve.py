@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import numbers
 import typing
 from collections.abc import Iterable, Mapping
@@ -12,7 +11,7 @@ from typing import Any
 
 from ..algorithms import ALGORITHMS, Algorithm
 from ..base.errors import FmtlbenchError, UsageError, nearest, short_repr, shorten, unknown
-from ..base.located import Items, Located, Tree, locate, located, look_up
+from ..base.located import Tree, locate, located, look_up
 from ..base.refs import Ref
 from ..base.registry import check_class
 from ..base.schema import build, build_given, build_mapping, plain
@@ -27,6 +26,7 @@ from ..networks.weights import resolved
 from ..scenarios import Parameters, check_scenario, read_scenario, scenario_files, take_files
 from ..weightings import WEIGHTINGS
 from .checks import check_together
+from .overrides import check_key, flag_of, put_override
 from .presets import find_preset, identify_preset, name_preset, read_preset
 from .roles import roles
 from .run_config import NUMERICS_VERSION, RunConfig
@@ -307,10 +307,10 @@ def _resolve_again(stored: RunConfig, said: Tree, overrides: Mapping[str, Any], 
         tree["model"]["weights_sha256"] = None  # found anew
     _drop_other_options(tree, overrides)
     for key, value in overrides.items():
-        flag = f"--set {key}={_show(value)}"
+        flag = flag_of(key, value)
         if is_below(key, ["scenario"]):
             raise UsageError(f"{flag}: the scenario of a stored config is as it was; name one by --scenario instead")
-        _override(tree, key, value, flag)
+        put_override(tree, key, value, flag)
     _complete(tree, network)
     return _with_method(tree, method, seed, device)
 
@@ -355,30 +355,13 @@ def _combine(
     tree.places["scenario"] = tree["scenario"].place
     parameters = Parameters(name, tree["scenario"], "scenario")
     for key, value in (overrides or {}).items():
-        flag = f"--set {key}={_show(value)}"
-        _check_key(key, flag)
+        flag = flag_of(key, value)
+        check_key(key, flag)
         if not parameters.take(key, plain(value), flag):
-            _override(tree, key, value, flag)
+            put_override(tree, key, value, flag)
     parameters.fill(tree["scenario"])
     _complete(tree, network)
     return tree, method
-
-
-def _override(tree: Tree, key: str, value: Any, flag: str) -> None:
-    """Put an override into the tree; `flag` gave it."""
-    _check_key(key, flag)
-    *parents, leaf = key.split(".")
-    node: Any = tree
-    for depth, part in enumerate(parents):
-        if isinstance(node, Items):
-            node = node[_parse_index(node, part, flag)]
-        else:
-            if part not in node.places:  # a section that no file has
-                node.places[part] = flag
-            node = node.section(part)
-        if not isinstance(node, Located):
-            raise UsageError(f"{flag}: {'.'.join(parents[: depth + 1])} is a value, not a section")
-    node.put(_parse_index(node, leaf, flag) if isinstance(node, Items) else leaf, plain(value), flag)
 
 
 def _complete(tree: Tree, network: _Network | None) -> None:
@@ -412,7 +395,7 @@ def _find_network(tree: Tree, overrides: Mapping[str, Any]) -> _Network | None:
     name, where = (tree.get("model") or {}).get("architecture"), f"{locate(tree, key)}: {key}"
     for given, value in overrides.items():
         if given in ("model", key):
-            where = f"--set {given}={_show(value)}"
+            where = flag_of(given, value)
             name = value if given == key else value.get("architecture") if isinstance(value, Mapping) else None
     return find_architecture(name, where) if isinstance(name, str) else None
 
@@ -544,39 +527,3 @@ def _check_seed(seed: Any) -> int:
 
 # Sections of a preset that no config has: options, by the name of a method or network.
 OF_PRESETS = {"algorithms": ALGORITHMS, "architectures": ARCHITECTURES}
-# The sections that an override may change, and what to use for the others.
-SECTIONS = ("algo", "checkpoint_every", "data", "evaluation", "federation", "model", "scenario", "train")
-ELSEWHERE = {
-    "algorithm": "the method is chosen by --algo, its options are algo.<option>",
-    "algorithms": "these are a preset's options of all methods; those of this run's method are algo.<option>",
-    "architectures": "these are a preset's options of all networks; those of this run's are model.options.<option>",
-    "preset": "the preset is chosen by --preset",
-    "seed": "the seed is given by --seed",
-    "device": "the device is chosen by --device",
-    "numerics": "the version of the engine cannot be chosen",
-}
-
-
-def _check_key(key: str, flag: str) -> None:
-    section, *rest = key.split(".")
-    if section in ELSEWHERE:
-        raise UsageError(f"{flag}: {ELSEWHERE[section]}")
-    if section not in SECTIONS:
-        raise unknown("section", section, SECTIONS, flag)
-    if section == "scenario" and rest in ([], ["name"]):
-        raise UsageError(f"{flag}: the scenario is chosen by --scenario and named by its file")
-    if is_below(key, ["model.code"]):
-        raise UsageError(f"{flag}: is filled in by itself; a network is chosen by model.architecture=NAME or FILE.py")
-    if not all(rest):
-        raise UsageError(f"{flag}: a name is missing between two dots")
-
-
-def _parse_index(node: list, part: str, flag: str) -> int:
-    if not part.isdecimal() or int(part) >= len(node):
-        valid = f"an index from 0 to {len(node) - 1}" if node else "nothing here, the list is empty"
-        raise UsageError(f"{flag}: expected {valid}, got {part!r}")
-    return int(part)
-
-
-def _show(value: Any) -> str:
-    return shorten(value, lambda v: v if isinstance(v, str) else json.dumps(plain(v), default=str), longest=200)

@@ -18,7 +18,18 @@ if TYPE_CHECKING:
     from fmtlbench.data.datasets import DatasetInfo
     from fmtlbench.tasks import TaskSpec
 
-METRICS: Registry[type[Metric]] = Registry("metric", "fmtlbench.metrics")
+
+def _find_problem(metric: Any) -> str | None:
+    """Return why a user's file does not bring a metric as it should be; None if it does."""
+    if not (isinstance(metric, type) and issubclass(metric, Metric)):
+        return "is not a subclass of fmtlbench.metrics.Metric"
+    for name, form in (("label", str), ("unit", str), ("higher_is_better", bool), ("tasks", tuple)):
+        if not isinstance(getattr(metric, name, None), form):
+            return f"has no {name} of type {form.__name__}; add it to the class"
+    return None
+
+
+METRICS: Registry[type[Metric]] = Registry("metric", "fmtlbench.metrics", _find_problem)
 
 IGNORE = 255  # the label that means "do not score this pixel", in every task
 

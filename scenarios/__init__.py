@@ -13,6 +13,8 @@ from ..base.located import Items, Tree, locate
 from ..base.names import check_name, name_files
 from ..base.schema import build
 from ..base.yamlfile import load_yaml
+from ..data.partitions import PARTITIONS
+from ..tasks import TASKS
 from ._parameters import Parameters
 from ._probe import ROLES, Expectation, Probe
 from ._schema import ClientSpec, Partition, Scenario, check_client_names, check_images, check_scenario
@@ -74,9 +76,9 @@ def probe_names() -> list[str]:
 def read_scenario(name: str) -> tuple[str, Tree]:
     """Read a scenario by name or by path with all that it extends, before overrides and checks: its name, its data."""
     ancestry = read_ancestry(name, "", "scenario", _find_scenario, _load)
-    data = Tree()
-    for _, own in reversed(ancestry):
-        data.pop("description", None)  # of what is extended
+    *children, (_, data) = ancestry
+    for _, own in reversed(children):
+        data.pop("description", None)
         _extend(data, own)
     return ancestry[0][0].stem, data
 
@@ -84,6 +86,9 @@ def read_scenario(name: str) -> tuple[str, Tree]:
 def _find_scenario(given: str, where: str) -> Path:
     """Return the file of a scenario that is given by name or by path; `where` names it, if a file does."""
     if not given.endswith(ENDINGS):
+        own = Path(__file__).parent / f"{given}.yml"
+        if given.isidentifier() and own.is_file():  # nobody else's may have its name: packages need not be asked
+            return own
         files = scenario_files()
         if given not in files:
             raise unknown("scenario", given, files, where)
@@ -117,15 +122,15 @@ def _load(path: Path) -> Tree:
 
 def _extend(data: Tree, own: Tree) -> None:
     """Put what a file says into the data of what it extends."""
-    each, further = own.pop(EACH, Tree()), own.pop(FURTHER, Items())
+    each, further = own.pop(EACH, {}), own.pop(FURTHER, [])
     data.merge(own)
-    groups = data.get("clients")
-    if isinstance(groups, Items):
-        for group in groups:
-            if isinstance(group, Tree):
-                group.merge(each.copy())
-        for i, group in enumerate(further):
-            groups.add(group, locate(further, str(i)))
+    if not isinstance(groups := data.get("clients"), Items):
+        return  # which the schema refuses
+    for group in groups if each else ():
+        if isinstance(group, Tree):
+            group.merge(each.copy())
+    for i, group in enumerate(further):
+        groups.add(group, locate(further, str(i)))
 
 
 def _complete_paths(path: Path, data: dict) -> None:
@@ -151,16 +156,14 @@ def take_files(data: dict, tree: dict, where: str = "") -> None:
         tree: the tree of the config, which notes the files.
         where: what messages begin with.
     """
-    from ..data.plugins import take_file  # here: reports read a config's roles without data
-
     rule = data.get("partition")
     if isinstance(rule, dict) and isinstance(kind := rule.get("kind"), str) and kind.endswith(".py"):
-        rule["kind"] = take_file("partition", kind, where, tree)
+        rule["kind"] = PARTITIONS.take(kind, where, tree)
     for group in _list_groups(data):
         tasks = group.get("tasks")
         for j, task in enumerate(tasks if isinstance(tasks, list) else ()):
             if isinstance(task, str) and task.endswith(".py"):
-                tasks[j] = take_file("task", task, where, tree)
+                tasks[j] = TASKS.take(task, where, tree)
 
 
 def _list_groups(data: dict) -> list[dict]:

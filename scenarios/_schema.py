@@ -238,7 +238,7 @@ def check_scenario(scenario: Scenario, said: Mapping[str, Any], files: Sequence[
         raise complain("partition.alpha", f"is for kind: {drawn} only, and this is {kind}")
     if all(spec.joins for spec in scenario.parties()):
         raise complain("clients", "nobody is there in the first round; a client without `joins` must be")
-    known = domains((*scenario.datasets, *files))
+    known, kinds = domains((*scenario.datasets, *files)), {name: task.kind for name, task in TASKS.items()}
     for i, group in enumerate(scenario.clients):
         if group.dataset not in known:
             raise complain(
@@ -254,7 +254,7 @@ def check_scenario(scenario: Scenario, said: Mapping[str, Any], files: Sequence[
                 raise complain(
                     f"clients.{i}.tasks.{j}", f"{group.dataset} has no task {task!r}; {nearest(task, offered)}"
                 )
-            if TASKS[task].kind.outputs is None and task not in known[group.dataset].class_names:
+            if kinds[task].outputs is None and task not in known[group.dataset].class_names:
                 raise complain(
                     f"clients.{i}.tasks.{j}", f"{task!r} has classes, and {group.dataset} does not say which they are"
                 )
@@ -272,7 +272,7 @@ def check_scenario(scenario: Scenario, said: Mapping[str, Any], files: Sequence[
             where = f"clients.{i}.relabel.{task}"
             if task not in group.tasks:
                 raise complain(where, f"the client has no such task; {nearest(task, group.tasks)}")
-            if rule not in (fitting := TASKS[task].kind.relabelling):
+            if rule not in (fitting := kinds[task].relabelling):
                 known = nearest(rule, fitting) if fitting else "no rule fits it"
                 raise complain(where, f"no rule {rule!r} for {task}; {known}")
     check_client_names(scenario, said)

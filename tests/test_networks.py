@@ -142,10 +142,10 @@ def test_a_process_elsewhere_sees_that_the_file_is_another(toy):
 
     file = toy()
     model = resolve("local", "st_mt_1", overrides=chosen(file)).model
-    networks._classes.clear()
+    ARCHITECTURES._brought.clear()
     networks._networks.clear()  # as in a process that has not resolved the config
     assert network_of(model).name == "toy"
-    networks._classes.clear()
+    ARCHITECTURES._brought.clear()
     networks._networks.clear()
     file.write_text(TOY + "# edited\n")
     with pytest.raises(FmtlbenchError, match=r"model.architecture: .*toy\.py is not there, or not as it was"):

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import fmtlbench
 from fmtlbench.base.errors import FmtlbenchError, UsageError
+from fmtlbench.base.refs import Ref
 from fmtlbench.cli import main
 from fmtlbench.config.resolve import resolve
-from fmtlbench.data.plugins import load_plugins
+from fmtlbench.data.partitions import PARTITIONS
 from fmtlbench.metrics import METRICS
+from fmtlbench.tasks import TASKS
 
 METRIC = """\
 from fmtlbench.metrics import METRICS, Metric
@@ -98,8 +101,47 @@ def test_two_metrics_of_one_name_stay_apart(files, tmp_path):
     )
     assert one.evaluation.metrics == two.evaluation.metrics == {"depth": "share"} and one.hash() != two.hash()
     for config, value in ((one, 1.0), (two, 2.0), (one, 1.0)):
-        load_plugins(config)
+        config.bring_files()
         assert METRICS["share"]()._score({})[0] == value
+
+
+COUNTING = """\
+from pathlib import Path
+
+import beside
+
+log = Path(__file__).with_name("log")
+log.write_text(log.read_text() + "x" if log.exists() else "x")
+"""
+
+
+def test_a_file_is_executed_once_while_it_and_what_it_imports_stay_as_they_are(files):
+    (files / "beside.py").write_text("ONE = 1\n")
+    path = files / "share.py"
+    path.write_text(COUNTING + path.read_text())
+    first, metric = METRICS.bring(str(path))
+    again, same = METRICS.bring(str(path))
+    assert first == again and metric is same and (files / "log").read_text() == "x"
+    assert str(first) == "metric share" and first.helpers.keys() == {"beside.py"} and first.is_unchanged()
+    (files / "beside.py").write_text("ONE = 2\n")
+    other, edited = METRICS.bring(str(path))
+    assert not first.is_unchanged() and other.content != first.content and edited is not metric
+    assert (files / "log").read_text() == "xx"
+    assert METRICS.find_brought(first) is metric and METRICS.find_brought(other) is edited
+    assert METRICS.find_brought(replace(first, sha256="0")) is None and replace(first, path="gone.py").is_missing()
+    for ref, item in ((first, metric), (other, edited), (first, metric)):
+        METRICS.keep(ref)
+        assert METRICS["share"] is item
+
+
+def test_all_that_a_config_names_is_a_ref(files):
+    config = resolve(
+        "local", str(files / "flat.yml"), overrides={**QUICK, "evaluation.metrics.depth": str(files / "share.py")}
+    )
+    metric, task = config.ref_of("metric", "share"), config.ref_of("task", "depth")
+    assert metric.path == str(files / "share.py") and metric.content == config.plugins["metric share"]
+    assert task == Ref("task", "depth") and not task.files and task.is_unchanged() and not task.is_missing()
+    assert (config.algorithm.ref, config.model.ref) == (Ref("algorithm", "local"), Ref("architecture", "fedhca2"))
 
 
 def test_a_changed_file_is_refused(files):
@@ -108,7 +150,7 @@ def test_a_changed_file_is_refused(files):
     )
     (files / "share.py").write_text(METRIC.format(limit=2, value=3.0))
     with pytest.raises(FmtlbenchError, match=r"share\.py: the file that brought 'metric share' has changed"):
-        load_plugins(config)
+        config.bring_files()
     (files / "flat.py").write_text(DATASET + "# changed\n")
     with pytest.raises(FmtlbenchError, match=r"flat\.py: the file that brought dataset 'flat' has changed"):
         config.data.dataset("flat")
@@ -264,11 +306,9 @@ TASK = (
     ],
 )
 def test_a_wrong_metric_partition_or_task_is_told_before_anything_runs(files, kind, text, message):
-    from fmtlbench.data.plugins import take_file
-
     (files / "wrong.py").write_text(text)
     with pytest.raises(UsageError, match=message):
-        take_file(kind, str(files / "wrong.py"), "", {})
+        {"metric": METRICS, "partition": PARTITIONS, "task": TASKS}[kind].take(str(files / "wrong.py"), "", {})
     assert main(["list", f"{kind}s"]) == 0  # what was refused is in no registry
 
 

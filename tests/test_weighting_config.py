@@ -16,8 +16,6 @@ from fmtlbench.config.resolve import check_preset, read_method, resolve, resolve
 from fmtlbench.config.roles import roles
 from fmtlbench.config.run_file import ask_for_run
 from fmtlbench.config.setting import WEIGHTING, WEIGHTING_OPTIONS
-from fmtlbench.data import plugins
-from fmtlbench.data.plugins import load_plugins
 from fmtlbench.runs.code_identity import PARTS, Sources
 from fmtlbench.runs.configured_code import code_of
 from fmtlbench.runs.differences import compare_runs
@@ -52,8 +50,8 @@ class Mine(Weighting):
 def mine(tmp_path, monkeypatch):
     """A file with a weighting; what it registers is forgotten after the test."""
     WEIGHTINGS.load()
-    for holder, name in ((WEIGHTINGS, "_items"), (WEIGHTINGS, "_origins"), (plugins, "_loaded")):
-        monkeypatch.setattr(holder, name, dict(getattr(holder, name)))
+    for name in ("_items", "_origins", "_brought"):
+        monkeypatch.setattr(WEIGHTINGS, name, dict(getattr(WEIGHTINGS, name)))
     file = tmp_path / "mine.py"
     file.write_text(MINE)
     return file
@@ -145,7 +143,7 @@ def test_a_file_counts_by_its_content(mine, tmp_path):
     assert weighed(moved, factor=3).hash() == config.hash()
     moved.write_text(MINE + "\nADDED = 1\n")
     assert weighed(moved, factor=3).hash() != config.hash()
-    load_plugins(config)  # the file of the first one again
+    config.bring_files()  # the file of the first one again
     assert WEIGHTINGS["mine"]((), ()).title == "Mine"
 
 

@@ -34,6 +34,10 @@ def test_texts_survive_a_dump(tmp_path, value):
     file = tmp_path / "x.yml"
     file.write_text(dump_yaml({"key": value}), encoding="utf-8")
     assert load_yaml(file) == {"key": value}
+    again = load_yaml(file) | {"list": [1]}
+    again["tree"] = load_yaml(file)
+    file.write_text(dump_yaml(again), encoding="utf-8")
+    assert load_yaml(file) == {"key": value, "list": [1], "tree": {"key": value}}
 
 
 def test_every_value_knows_its_line(tmp_path):

@@ -9,13 +9,15 @@ from typing import Any
 class Located:
     """What `Tree` and `Items` have in common.
 
-    Attributes:
+    Args:
+        values: As `dict` or `list` takes them.
         place: Where the whole of it was said.
         places: Where its values were said, by key or, of a list, by number as text; others are said at `place`.
     """
 
-    place: str
-    places: dict[str, str]
+    def __init__(self, values: Any = (), place: str = "", places: Mapping[str, str] | None = None) -> None:
+        super().__init__(values)  # type: ignore[call-arg]
+        self.place, self.places = place, dict(places or {})
 
     def put(self, key: Any, value: Any, place: str) -> None:
         """Set a value that was said, with all below it, at `place`."""
@@ -23,12 +25,8 @@ class Located:
         self.places[str(key)] = place
 
 
-class Tree(dict[str, Any], Located):
+class Tree(Located, dict[str, Any]):
     """A mapping that knows where it and its values were said. To assign a value leaves its place as it was."""
-
-    def __init__(self, values: Any = (), place: str = "", places: Mapping[str, str] | None = None) -> None:
-        super().__init__(values)
-        self.place, self.places = place, dict(places or {})
 
     def copy(self) -> Tree:
         """Return a copy of all levels, with the same places."""
@@ -49,12 +47,8 @@ class Tree(dict[str, Any], Located):
         self.places |= own.places
 
 
-class Items(list, Located):
+class Items(Located, list):
     """A list that knows where it and its values were said."""
-
-    def __init__(self, values: Any = (), place: str = "", places: Mapping[str, str] | None = None) -> None:
-        super().__init__(values)
-        self.place, self.places = place, dict(places or {})
 
     def add(self, value: Any, place: str) -> None:
         """Append a value that was said at `place`, and keep the places that it has inside."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import importlib.util
 import pkgutil
@@ -9,14 +10,24 @@ import sys
 import warnings
 from collections.abc import Callable, ItemsView, Iterator, Mapping, ValuesView
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from .errors import UsageError, unknown
 from .names import check_name
+from .refs import Ref, identify_file
 from .user_files import USER_MODULE, execute, name_module
 
 T = TypeVar("T")
 Registered = TypeVar("Registered", bound=type)
+
+
+@dataclasses.dataclass(frozen=True)
+class Brought(Generic[T]):
+    """What a user's file has registered."""
+
+    ref: Ref
+    item: T
+    origin: tuple[str, str]
 
 
 class Registry(Mapping[str, T]):
@@ -25,12 +36,13 @@ class Registry(Mapping[str, T]):
     Files of the package whose names start with `_` hold shared code and register nothing.
     """
 
-    def __init__(self, kind: str, package: str) -> None:
-        self.kind, self.package = kind, package
+    def __init__(self, kind: str, package: str, find_problem: Callable[[Any], str | None] = lambda _: None) -> None:
+        self.kind, self.package, self._find_problem = kind, package, find_problem
         top, _, place = package.partition(".")
         self.group = f"{top}.{place.rpartition('.')[2]}" if place else top  # of entry points, however deep it lies
         self._items: dict[str, T] = {}
         self._origins: dict[str, tuple[str, str]] = {}  # name → module and what it is called there
+        self._brought: dict[tuple[str, str], Brought[T]] = {}  # path and content of a user's file → what it brings
         self._loaded = False
 
     def register(self, name: str) -> Callable[[Registered], Registered]:
@@ -79,30 +91,59 @@ class Registry(Mapping[str, T]):
 
     def resolve(self, name: str, where: str = "") -> T:
         """Return what is registered as `name`; of the path of a .py file, what that registers when imported."""
-        if name.endswith(".py"):
-            return self._read_file(Path(name), where)[1]
-        if name not in self:
-            raise unknown(self.kind, name, self._items, where)
-        return self._items[name]
+        return self.find(name, where)[1]
 
-    def keep(self, path: str, where: str = "", find_problem: Callable[[T], str | None] = lambda _: None) -> str:
-        """Import a .py file with one registration, keep that in the registry, and return its name.
+    def find(self, given: str, where: str = "") -> tuple[Ref, T]:
+        """Return what a name, or the path of a .py file, stands for, with what identifies it."""
+        if given.endswith(".py"):
+            return self.bring(given, where)
+        if given not in self:
+            raise unknown(self.kind, given, self._items, where)
+        return Ref(self.kind, given), self._items[given]
 
-        What `find_problem` finds wrong with it is raised, and the registry stays as it was.
+    def bring(self, path: str, where: str = "") -> tuple[Ref, T]:
+        """Return what a user's file registers; the file is executed unless it and its helpers are as they were.
+
+        The registry stays as it was, so an edited or copied file may register the same name again.
         """
-        name, item, origin = self._read_file(Path(path), where)
-        if problem := find_problem(item):
-            raise UsageError(f"{path}: {self.kind} {name!r} {problem}")
-        self._items[name], self._origins[name] = item, origin
-        return name
+        if not Path(path).is_file():
+            raise UsageError(f"{where + ': ' if where else ''}no such file: {Path(path)}")
+        place = str(Path(path).resolve())
+        known = [one for (there, _), one in self._brought.items() if there == place and one.ref.is_unchanged()]
+        brought = known[0] if known else self._read_file(Path(path))
+        self._brought[place, brought.ref.content] = brought
+        return dataclasses.replace(brought.ref, path=path), brought.item
 
-    def _read_file(self, path: Path, where: str) -> tuple[str, T, tuple[str, str]]:
-        """Return name, class or record, and origin of what a file registers; leave the registry unchanged.
+    def find_brought(self, ref: Ref) -> T | None:
+        """Return what a user's file brought to this process, also if it has changed since; None if it was not read."""
+        brought = self._brought.get((str(Path(str(ref.path)).resolve()), ref.content))
+        return None if brought is None else brought.item
 
-        Since the registry does not keep it, an edited or copied file may register the same name again.
+    def keep(self, ref: Ref) -> None:
+        """Let what a user's file has brought stand under its name, in the place of what another file brought."""
+        brought = self._brought[str(Path(str(ref.path)).resolve()), ref.content]
+        self._items[ref.name], self._origins[ref.name] = brought.item, brought.origin
+
+    def take(self, path: str, where: str, tree: dict[str, Any]) -> str:
+        """Keep what a file brings, note the file in a config's tree, and return the registered name.
+
+        What is wrong with it is raised, and the registry stays as it was.
         """
-        if not path.is_file():
-            raise UsageError(f"{where + ': ' if where else ''}no such file: {path}")
+        file = str(Path(path).absolute())
+        ref, item = self.bring(file, where)
+        self.check(ref.name, item, file)
+        self.keep(ref)
+        tree.setdefault("plugins", {})[str(ref)] = ref.content
+        tree.setdefault("plugin_files", {})[str(ref)] = file
+        return ref.name
+
+    def check(self, name: str, item: T, where: str) -> None:
+        """Refuse an entry that is not as it should be."""
+        if problem := self._find_problem(item):
+            raise UsageError(f"{where}: {self.kind} {name!r} {problem}")
+
+    def _read_file(self, path: Path) -> Brought[T]:
+        """Execute a user's file and return what it registers; leave the registry unchanged."""
         self.load()
         home = name_module(path)
         before = dict(self._items), dict(self._origins)
@@ -115,15 +156,17 @@ class Registry(Mapping[str, T]):
             self._items, self._origins = before
         if len(new) != 1:
             raise UsageError(f"{path} registers {len(new)} {self.kind}s, expected exactly one")
-        return new[0]
+        name, item, origin = new[0]
+        return Brought(identify_file(self.kind, name, str(path.absolute())), item, origin)
 
     def __getitem__(self, name: str) -> T:
         return self.resolve(name)
 
     def home_of(self, name: str) -> str:
-        """Return the module that registered `name`."""
+        """Return the module that registered `name`; the path of a user's file that brought it with something else."""
         self.resolve(name)
-        return self._origins[name][0]
+        module = self._origins[name][0]
+        return str(sys.modules[module].__file__) if module.startswith(USER_MODULE) else module
 
     # Mapping's own versions of these expect a KeyError; an unknown name here is a LookupError with advice.
     def __contains__(self, name: object) -> bool:
@@ -152,3 +195,27 @@ class Registry(Mapping[str, T]):
     def __len__(self) -> int:
         self.load()
         return len(self._items)
+
+
+def check_class(found: Any, base: type, kind: str, texts: tuple[str, ...], where: str) -> type:
+    """Return a class that a registry gave, if it is one of `base` with `texts` of its own and a dataclass of options.
+
+    Args:
+        found: What was registered.
+        base: The class that it must be derived from.
+        kind: Of what, for messages: "method".
+        texts: Attributes that label its rows, which its parent's must not do.
+        where: The flag, or the file and line, that it was asked for in.
+    """
+    if not (isinstance(found, type) and issubclass(found, base)):
+        public = f"{base.__module__.partition('._')[0]}.{base.__name__}"
+        raise UsageError(f"{where}: {found.__qualname__} is not a subclass of {public}")
+    check_name(found.name, kind, f"{where}: {found.__qualname__}.name")  # it may have been changed after registering
+    for name in texts:
+        if name not in vars(found):
+            raise UsageError(f'{where}: {found.__qualname__} has no {name} of its own; add {name} = "…" to the class')
+        if not isinstance(getattr(found, name), str):
+            raise UsageError(f"{where}: {found.__qualname__}.{name}: expected text, got {getattr(found, name)!r:.80}")
+    if not dataclasses.is_dataclass(found.Params):
+        raise UsageError(f"{where}: {found.__qualname__}.Params is not a dataclass; add @dataclass(frozen=True)")
+    return found

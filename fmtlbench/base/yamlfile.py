@@ -99,6 +99,8 @@ class _Dumper(yaml.SafeDumper):
 
 
 _Dumper.yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
+_Dumper.add_representer(Tree, yaml.SafeDumper.represent_dict)
+_Dumper.add_representer(Items, yaml.SafeDumper.represent_list)
 
 
 def dump_yaml(value: Any) -> str:

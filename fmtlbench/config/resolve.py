@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import numbers
 import typing
 from collections.abc import Iterable, Mapping
@@ -12,24 +11,28 @@ from typing import Any
 
 from ..algorithms import ALGORITHMS, Algorithm
 from ..base.errors import FmtlbenchError, UsageError, nearest, short_repr, shorten, unknown
-from ..base.located import Items, Located, Tree, locate, located, look_up
+from ..base.located import Tree, locate, located, look_up
+from ..base.refs import Ref
+from ..base.registry import check_class
 from ..base.schema import build, build_given, build_mapping, plain
-from ..base.user_code import UserCode, check_class, read_user_code
 from ..base.yamlfile import parse_scalar
 from ..data.datasets import dataset_of_file, domains, identify_dataset_file
 from ..data.meters import check_metric_options
-from ..data.plugins import find_name, load_plugins, take_file
 from ..exchange.hooks import build_options
+from ..metrics import METRICS
 from ..networks.architectures import ARCHITECTURES, Architecture
 from ..networks.network import OPTIONS, find_architecture
 from ..networks.weights import resolved
 from ..scenarios import Parameters, check_scenario, read_scenario, scenario_files, take_files
 from ..weightings import WEIGHTINGS
 from .checks import check_together
+from .overrides import check_key, flag_of, put_override
 from .presets import find_preset, identify_preset, name_preset, read_preset
 from .roles import roles
 from .run_config import NUMERICS_VERSION, RunConfig
 from .setting import EQUAL, WEIGHTING, WEIGHTING_OPTIONS, Setting, digest, identity, is_below, is_own
+
+_Network = tuple[Ref, type[Architecture]]
 
 
 def parse_overrides(assignments: Iterable[str], flag: str = "--set", example: str = "train.lr=1e-3") -> dict[str, Any]:
@@ -204,7 +207,7 @@ def resolve_setting(
 
 def resolve_options(algo: str, preset: str, overrides: Mapping[str, Any]) -> tuple[type[Algorithm], Any]:
     """Return the method and its options as preset and overrides give them, for no particular scenario."""
-    method, _ = _find_method(algo)
+    _, method = _find_method(algo)
     options = _preset_options(read_preset(preset), "algorithms", method.name)
     options |= {key.removeprefix("algo."): plain(value) for key, value in overrides.items() if key.startswith("algo.")}
     return method, build_options(method, options)
@@ -279,14 +282,14 @@ def _check_rebuildable(stored: RunConfig, tree: Tree) -> None:
             f"{locate(tree, 'numerics')}: numerics: the run was made by version {stored.numerics} of the engine; "
             f"this is {NUMERICS_VERSION}, which gives other numbers: name --algo, --scenario and --preset for a new run"
         )
-    for key, code in (("algorithm", stored.algorithm.code), ("model.architecture", stored.model.code)):
-        if not code.is_unchanged():
-            state = "is not there any more" if code.is_missing() else "or a module beside it has changed since"
-            raise UsageError(f"{locate(tree, key)}: {key}: {code.file} {state}, so the run cannot be rebuilt")
+    for key, ref in (("algorithm", stored.algorithm.ref), ("model.architecture", stored.model.ref)):
+        if not ref.is_unchanged():
+            state = "is not there any more" if ref.is_missing() else "or a module beside it has changed since"
+            raise UsageError(f"{locate(tree, key)}: {key}: {ref.path} {state}, so the run cannot be rebuilt")
     try:
         for domain in sorted(stored.scenario.domains):
             stored.data.dataset(domain)
-        load_plugins(stored)
+        stored.bring_files()
     except FmtlbenchError as error:
         raise UsageError(f"{locate(tree)}: the run cannot be rebuilt: {error}") from None
 
@@ -294,7 +297,7 @@ def _check_rebuildable(stored: RunConfig, tree: Tree) -> None:
 def _resolve_again(stored: RunConfig, said: Tree, overrides: Mapping[str, Any], seed: int, device: str) -> RunConfig:
     """Resolve a stored config as if it were a preset and a scenario, with overrides on top."""
     tree = located(plain(stored), said.place, said)
-    method, _ = _find_method(stored.algorithm.file or stored.algorithm.name)
+    _, method = _find_method(stored.algorithm.file or stored.algorithm.name)
     tree["algo"] = tree["algorithm"]["options"]
     tree["model"]["architecture"] = stored.model.code.file or stored.model.architecture
     network = _find_network(tree, overrides)
@@ -304,17 +307,17 @@ def _resolve_again(stored: RunConfig, said: Tree, overrides: Mapping[str, Any], 
         tree["model"]["weights_sha256"] = None  # found anew
     _drop_other_options(tree, overrides)
     for key, value in overrides.items():
-        flag = f"--set {key}={_show(value)}"
+        flag = flag_of(key, value)
         if is_below(key, ["scenario"]):
             raise UsageError(f"{flag}: the scenario of a stored config is as it was; name one by --scenario instead")
-        _override(tree, key, value, flag)
+        put_override(tree, key, value, flag)
     _complete(tree, network)
     return _with_method(tree, method, seed, device)
 
 
 def _start_from_preset(
     preset: str, overrides: Mapping[str, Any], algo: str | None = None
-) -> tuple[Tree, tuple[type[Architecture], UserCode] | None, type[Algorithm] | None]:
+) -> tuple[Tree, _Network | None, type[Algorithm] | None]:
     """Read a preset into a tree without a scenario.
 
     Returns:
@@ -325,9 +328,9 @@ def _start_from_preset(
     tree.pop("description", None)
     tree["preset"] = name_preset(preset)
     network = _find_network(tree, overrides)
-    method, code = _find_method(algo) if algo is not None else (None, UserCode())
-    tree["algorithm"] = {"name": method.name if method else "", "options": {}, **plain(code)}
-    tree["algo"] = _preset_options(tree, "algorithms", method.name if method else None)
+    ref, method = _find_method(algo) if algo is not None else (Ref("algorithm", ""), None)
+    tree["algorithm"] = {"name": ref.name, "options": {}, **plain(ref.code)}
+    tree["algo"] = _preset_options(tree, "algorithms", ref.name)
     if (sha256 := identify_preset(preset)) is not None:
         tree["preset_file"] = {"sha256": sha256, "path": str(Path(preset).absolute()), "options": dict(tree["algo"])}
     if network is not None:
@@ -352,42 +355,25 @@ def _combine(
     tree.places["scenario"] = tree["scenario"].place
     parameters = Parameters(name, tree["scenario"], "scenario")
     for key, value in (overrides or {}).items():
-        flag = f"--set {key}={_show(value)}"
-        _check_key(key, flag)
+        flag = flag_of(key, value)
+        check_key(key, flag)
         if not parameters.take(key, plain(value), flag):
-            _override(tree, key, value, flag)
+            put_override(tree, key, value, flag)
     parameters.fill(tree["scenario"])
     _complete(tree, network)
     return tree, method
 
 
-def _override(tree: Tree, key: str, value: Any, flag: str) -> None:
-    """Put an override into the tree; `flag` gave it."""
-    _check_key(key, flag)
-    *parents, leaf = key.split(".")
-    node: Any = tree
-    for depth, part in enumerate(parents):
-        if isinstance(node, Items):
-            node = node[_parse_index(node, part, flag)]
-        else:
-            if part not in node.places:  # a section that no file has
-                node.places[part] = flag
-            node = node.section(part)
-        if not isinstance(node, Located):
-            raise UsageError(f"{flag}: {'.'.join(parents[: depth + 1])} is a value, not a section")
-    node.put(_parse_index(node, leaf, flag) if isinstance(node, Items) else leaf, plain(value), flag)
-
-
-def _complete(tree: Tree, network: tuple[type[Architecture], UserCode] | None) -> None:
+def _complete(tree: Tree, network: _Network | None) -> None:
     """Fill in what follows from other values: files that are named, defaults by domain, options of what is chosen."""
     _take_files(tree)
     _fill_in_weighting(tree)
     _fill_defaults(tree)
     _check_places(tree)
     if network is not None:
-        architecture, code = network
+        ref, architecture = network
         options = build_options(architecture, look_up(tree, OPTIONS), OPTIONS)
-        tree["model"] |= {"architecture": architecture.name, "options": plain(options), "code": plain(code)}
+        tree["model"] |= {"architecture": ref.name, "options": plain(options), "code": plain(ref.code)}
 
 
 def _with_method(tree: Tree, method: type[Algorithm], seed: int, device: str) -> RunConfig:
@@ -397,19 +383,19 @@ def _with_method(tree: Tree, method: type[Algorithm], seed: int, device: str) ->
     return _check(tree, seed, device)
 
 
-def _find_method(algo: str) -> tuple[type[Algorithm], UserCode]:
-    """Return the class that --algo means, checked, and what identifies it."""
-    method = check_class(ALGORITHMS.resolve(algo, "--algo"), Algorithm, "method", ("title", "paper"), "--algo")
-    return method, read_user_code(algo)
+def _find_method(algo: str) -> tuple[Ref, type[Algorithm]]:
+    """Return the class that --algo means, checked, with what identifies it."""
+    ref, found = ALGORITHMS.find(algo, "--algo")
+    return ref, check_class(found, Algorithm, "method", ("title", "paper"), "--algo")
 
 
-def _find_network(tree: Tree, overrides: Mapping[str, Any]) -> tuple[type[Architecture], UserCode] | None:
+def _find_network(tree: Tree, overrides: Mapping[str, Any]) -> _Network | None:
     """Return the network that preset and overrides choose; None if they do not, which the schema refuses later."""
     key = "model.architecture"
     name, where = (tree.get("model") or {}).get("architecture"), f"{locate(tree, key)}: {key}"
     for given, value in overrides.items():
         if given in ("model", key):
-            where = f"--set {given}={_show(value)}"
+            where = flag_of(given, value)
             name = value if given == key else value.get("architecture") if isinstance(value, Mapping) else None
     return find_architecture(name, where) if isinstance(name, str) else None
 
@@ -428,7 +414,12 @@ def _fill_in_weighting(tree: Tree) -> None:
     if not isinstance(given, str):  # the schema refuses it
         return
     where = locate(tree, WEIGHTING)
-    name = find_name("weighting", given, where if where.startswith("--") else f"{where}: {WEIGHTING}", tree)
+    where = where if where.startswith("--") else f"{where}: {WEIGHTING}"
+    if given.endswith(".py"):
+        name = WEIGHTINGS.take(given, where, tree)
+    else:
+        name, found = given, WEIGHTINGS.resolve(given, where)
+        WEIGHTINGS.check(name, found, where)
     options = build_options(WEIGHTINGS[name], look_up(tree, WEIGHTING_OPTIONS), WEIGHTING_OPTIONS)
     train |= {"weighting": name, "weighting_options": plain(options)}
     for files in (tree.get("plugins"), tree.get("plugin_files")):
@@ -498,7 +489,7 @@ def _take_files(tree: Tree) -> None:
     metrics = tree["evaluation"].get("metrics") if isinstance(tree.get("evaluation"), dict) else None
     for task, name in (metrics if isinstance(metrics, dict) else {}).items():
         if isinstance(name, str) and name.endswith(".py"):
-            metrics[task] = take_file("metric", name, locate(tree, f"evaluation.metrics.{task}"), tree)
+            metrics[task] = METRICS.take(name, locate(tree, f"evaluation.metrics.{task}"), tree)
 
 
 def _check(tree: Tree, seed: int, device: str) -> RunConfig:
@@ -536,39 +527,3 @@ def _check_seed(seed: Any) -> int:
 
 # Sections of a preset that no config has: options, by the name of a method or network.
 OF_PRESETS = {"algorithms": ALGORITHMS, "architectures": ARCHITECTURES}
-# The sections that an override may change, and what to use for the others.
-SECTIONS = ("algo", "checkpoint_every", "data", "evaluation", "federation", "model", "scenario", "train")
-ELSEWHERE = {
-    "algorithm": "the method is chosen by --algo, its options are algo.<option>",
-    "algorithms": "these are a preset's options of all methods; those of this run's method are algo.<option>",
-    "architectures": "these are a preset's options of all networks; those of this run's are model.options.<option>",
-    "preset": "the preset is chosen by --preset",
-    "seed": "the seed is given by --seed",
-    "device": "the device is chosen by --device",
-    "numerics": "the version of the engine cannot be chosen",
-}
-
-
-def _check_key(key: str, flag: str) -> None:
-    section, *rest = key.split(".")
-    if section in ELSEWHERE:
-        raise UsageError(f"{flag}: {ELSEWHERE[section]}")
-    if section not in SECTIONS:
-        raise unknown("section", section, SECTIONS, flag)
-    if section == "scenario" and rest in ([], ["name"]):
-        raise UsageError(f"{flag}: the scenario is chosen by --scenario and named by its file")
-    if is_below(key, ["model.code"]):
-        raise UsageError(f"{flag}: is filled in by itself; a network is chosen by model.architecture=NAME or FILE.py")
-    if not all(rest):
-        raise UsageError(f"{flag}: a name is missing between two dots")
-
-
-def _parse_index(node: list, part: str, flag: str) -> int:
-    if not part.isdecimal() or int(part) >= len(node):
-        valid = f"an index from 0 to {len(node) - 1}" if node else "nothing here, the list is empty"
-        raise UsageError(f"{flag}: expected {valid}, got {part!r}")
-    return int(part)
-
-
-def _show(value: Any) -> str:
-    return shorten(value, lambda v: v if isinstance(v, str) else json.dumps(plain(v), default=str), longest=200)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..base.errors import FmtlbenchError
 from ..base.located import Tree, locate, located
 from ..base.names import check_name
+from ..base.refs import Ref, UserCode
 from ..base.schema import build, limits, plain
-from ..base.user_code import UserCode
 from ..base.yamlfile import dump_yaml
 from ..data.amounts import Amounts
 from ..scenarios import Scenario, check_client_names
@@ -38,9 +39,9 @@ class AlgorithmConfig:
     file: str | None = limits(None, role="neutral")
 
     @property
-    def code(self) -> UserCode:
-        """What identifies the method's file, if it is one."""
-        return UserCode(self.source, self.helpers, self.file)
+    def ref(self) -> Ref:
+        """What identifies the method."""
+        return Ref("algorithm", self.name, self.file, self.source, self.helpers)
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,12 @@ class ModelConfig:
     options: dict[str, Any] = limits(  # the network's own
         dict, since={}, moved={"task_steps": Moved("train.tc", "joint", {"fmtl-bench": "sequential"})}
     )
-    code: UserCode = dataclasses.field(default_factory=UserCode)  # a network given as a file; filled in by itself
+    code: UserCode = limits(UserCode)  # a network given as a file; filled in by itself
+
+    @property
+    def ref(self) -> Ref:
+        """What identifies the network."""
+        return Ref("architecture", self.architecture, self.code.file, self.code.source, self.code.helpers)
 
 
 @dataclass(frozen=True)
@@ -269,7 +275,7 @@ class RunConfig:
     evaluation: EvaluationConfig
     checkpoint_every: int = limits(1, low=1, role="neutral")
     numerics: int = limits(NUMERICS_VERSION, role="incidental")
-    # "metric robustness" → sha256, and → path, of the files whose registrations the config names (plugins.py).
+    # "metric robustness" → sha256, and → path, of the files whose registrations the config names.
     plugins: dict[str, str] = limits(dict, since={})
     plugin_files: dict[str, str] = limits(dict, role="neutral")
     # Path → value, where it is not the preset's; None: not recorded. The values themselves count.
@@ -309,6 +315,31 @@ class RunConfig:
         exchange = self.federation.exchange or self.scenario.exchange
         return dataclasses.replace(self, federation=dataclasses.replace(self.federation, exchange=exchange))
 
+    def ref_of(self, kind: str, name: str) -> Ref:
+        """Return what identifies a metric, a partition, a task or a weighting that the config names."""
+        entry = str(Ref(kind, name))
+        return Ref(kind, name, self.plugin_files.get(entry), self.plugins.get(entry))
+
+    def bring_files(self) -> None:
+        """Register in this process what users' files bring; refuse a file that is missing or has changed."""
+        from ..data.partitions import PARTITIONS
+        from ..metrics import METRICS
+        from ..tasks import TASKS
+        from ..weightings import WEIGHTINGS
+
+        for registry in (METRICS, PARTITIONS, TASKS, WEIGHTINGS):
+            for entry, path in self.plugin_files.items():
+                if entry.partition(" ")[0] != registry.kind:
+                    continue
+                if not Path(path).is_file():
+                    raise FmtlbenchError(f"{path}: the file that brought {entry!r} is not there any more")
+                ref, _ = registry.bring(path)
+                if ref.content != self.plugins.get(entry):
+                    raise FmtlbenchError(
+                        f"{path}: the file that brought {entry!r} has changed since, or a module beside it"
+                    )
+                registry.keep(ref)
+
     @property
     def method(self) -> str:
         """The method as `--algo` takes it, with a weighting of losses if it has one: `fedavg+uw`."""
@@ -320,7 +351,7 @@ class RunConfig:
         """Whether some client's data are read from files, not rendered."""
         return bool(self.scenario.domains - self.rendered)
 
-    @property
+    @cached_property
     def rendered(self) -> set[str]:
         """The domains whose images are rendered, not read."""
         return {domain for domain in self.scenario.domains if self.data.dataset(domain).source == "synth"}

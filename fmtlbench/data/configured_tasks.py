@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..tasks import TASKS, TaskSpec
-from .plugins import load_plugins
 
 if TYPE_CHECKING:
     from ..config.run_config import RunConfig
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
 
 def task_specs(config: RunConfig, domain: str) -> dict[str, TaskSpec]:
     """Return the records of all tasks for the clients of one domain."""
-    load_plugins(config)
+    config.bring_files()
     config.data.dataset(domain)  # its file may bring tasks of its own
     specs = dict(TASKS)
     if config.model.saliency == "one_logit":

@@ -15,7 +15,6 @@ from .cache import open_cached
 from .configured_tasks import task_specs
 from .datasets import Reader, read_sample
 from .partitions import PARTITIONS
-from .plugins import load_plugins
 
 if TYPE_CHECKING:
     from ..config.run_config import DataConfig, RunConfig
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 def open_datasets(config: RunConfig, data_root: Path | None, progress: Listener) -> dict[tuple[str, str], Reader]:
     """Open every dataset a run needs, by (domain, split), with the labels its clients use."""
-    load_plugins(config)
+    config.bring_files()
     opened = {}
     for domain, tasks in _tasks_by_domain(config).items():
         purpose = _purpose(config, domain, tasks)

@@ -223,10 +223,10 @@ class StoredRun:
             raise FmtlbenchError(f"damaged checkpoint: {error}") from None
 
     def _check_code(self, config: RunConfig) -> None:
-        for what, code in (("method", config.algorithm.code), ("network", config.model.code)):
-            if not code.is_unchanged():
+        for what, ref in (("method", config.algorithm.ref), ("network", config.model.ref)):
+            if not ref.is_unchanged():
                 raise FmtlbenchError(
-                    f"{self.folder}: its {what} {code.file} is not there, or not as it was when the run was made"
+                    f"{self.folder}: its {what} {ref.path} is not there, or not as it was when the run was made"
                 )
 
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import FmtlbenchError, UsageError, nearest, short_repr, unknown
-from ..base.user_code import UserCode, check_class, read_user_code
+from ..base.refs import Ref
+from ..base.registry import check_class
 from ..exchange import PART_KINDS
 from ..exchange.hooks import MethodError, build_options, call_hook, kind_of, refusal_of
 from ..tasks import in_order
@@ -26,25 +27,21 @@ if TYPE_CHECKING:
 OPTIONS = "model.options"
 TEXTS = ("title", "description", "paper")
 
-# Classes of users' files, by content, so that each file is executed once per process.
-_classes: dict[str, type[Architecture]] = {}
 _networks: dict[str, Network] = {}  # by name, content and options
 
 
-def find_architecture(name: str, where: str) -> tuple[type[Architecture], UserCode]:
-    """Return the class of a registered name or of a file's path, checked, and what identifies its code.
+def find_architecture(name: str, where: str) -> tuple[Ref, type[Architecture]]:
+    """Return the class of a registered name or of a file's path, checked, with what identifies it.
 
     Raises:
         UsageError: There is no such name, or the file has no such class; `where` names the setting in the message.
     """
-    found = check_class(ARCHITECTURES.resolve(name, where), Architecture, "architecture", TEXTS, where)
+    ref, registered = ARCHITECTURES.find(name, where)
+    found = check_class(registered, Architecture, "architecture", TEXTS, where)
     if found.maps not in STRIDES:
         choice = nearest(str(found.maps), STRIDES)
         raise UsageError(f"{where}: {found.__qualname__}.maps: no maps {short_repr(found.maps)}; {choice}")
-    code = read_user_code(name)
-    if code.file is not None:
-        _classes[_key(found.name, code)] = found
-    return found, code
+    return ref, found
 
 
 def network_of(model: ModelConfig) -> Network:
@@ -53,39 +50,33 @@ def network_of(model: ModelConfig) -> Network:
     Raises:
         FmtlbenchError: Its file is missing, or was changed after the config was made.
     """
-    key = _key(model.architecture, model.code, model.options)
+    key = json.dumps([model.architecture, model.ref.content, model.options], sort_keys=True)
     if key not in _networks:
         options = build_options(architecture_of(model), model.options, OPTIONS)
-        _networks[key] = Network(architecture_of(model), options, model.code)
+        _networks[key] = Network(architecture_of(model), options, model.ref)
     return _networks[key]
 
 
 def architecture_of(model: ModelConfig) -> type[Architecture]:
     """Return the class of the network that a config names."""
-    if model.code.file is None:
+    ref = model.ref
+    if ref.path is None:
         if model.architecture not in ARCHITECTURES:  # by name only, so that a stored config cannot execute a file
             raise unknown("architecture", model.architecture, ARCHITECTURES, "model.architecture")
         return ARCHITECTURES[model.architecture]
-    key = _key(model.architecture, model.code)
-    if key not in _classes:
-        if not model.code.is_unchanged():
-            raise FmtlbenchError(
-                f"model.architecture: {model.code.file} is not there, or not as it was when the run was set up"
-            )
-        return find_architecture(model.code.file, "model.architecture")[0]
-    return _classes[key]
-
-
-def _key(name: str, code: UserCode, options: Mapping[str, Any] | None = None) -> str:
-    return json.dumps([name, code.source, code.helpers, options], sort_keys=True)
+    if (known := ARCHITECTURES.find_brought(ref)) is not None:
+        return known
+    if not ref.is_unchanged():
+        raise FmtlbenchError(f"model.architecture: {ref.path} is not there, or not as it was when the run was set up")
+    return find_architecture(ref.path, "model.architecture")[1]
 
 
 class Network:
     """One network with its options, ready to be built for any client."""
 
-    def __init__(self, architecture: type[Architecture], options: Any, code: UserCode) -> None:
+    def __init__(self, architecture: type[Architecture], options: Any, ref: Ref) -> None:
         self.name, self.maps, self.one_decoder = architecture.name, architecture.maps, bool(architecture.one_decoder)
-        self._class, self._options, self._code = architecture, options, code
+        self._class, self._options, self._ref = architecture, options, ref
         self._network = call_hook(self.name, "__init__", architecture, options)
         self._tried: set[tuple] = set()  # outputs and image sizes that a user's network was tried on
 
@@ -130,7 +121,7 @@ class Network:
         if model.tasks != tuple(outputs):
             raise self._wrong("build", f"returned a network for {list(model.tasks)}, expected {list(outputs)}")
         self._check_parts(model)
-        if self._code.file is not None:
+        if self._ref.path is not None:
             self._check_outputs(model, outputs)
         return model
 

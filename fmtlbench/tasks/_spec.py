@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..base.errors import UsageError, short_repr
+from ..base.errors import UsageError, nearest, short_repr
 from ..base.registry import Registry
-from ..metrics import IGNORE
+from ..metrics import IGNORE, METRICS
 from ._kinds import LabelKind
 
 if TYPE_CHECKING:
@@ -84,7 +84,16 @@ class TaskSpec:
         return classes[self.name] if self.kind.outputs is None else self.kind.outputs
 
 
-TASKS: Registry[TaskSpec] = Registry("task", "fmtlbench.tasks")
+def _find_problem(task: Any) -> str | None:
+    """Return why a user's file does not bring a task as it should be; None if it does."""
+    if not isinstance(task, TaskSpec):
+        return "is not a TaskSpec"
+    if task.metric not in METRICS:
+        return f"has the metric {task.metric!r}, which there is not; {nearest(task.metric, METRICS)}"
+    return None
+
+
+TASKS: Registry[TaskSpec] = Registry("task", "fmtlbench.tasks", _find_problem)
 
 
 def in_order(tasks: Iterable[str]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ nothing to weigh, so its training is the same with all of them, bit for bit.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -16,7 +17,20 @@ if TYPE_CHECKING:
     import numpy as np
     from torch import Tensor, nn
 
-WEIGHTINGS: Registry[type[Weighting]] = Registry("weighting", "fmtlbench.weightings")
+
+def _find_problem(weighting: Any) -> str | None:
+    """Return why a user's file does not bring a weighting as it should be; None if it does."""
+    if not (isinstance(weighting, type) and issubclass(weighting, Weighting)):
+        return "is not a subclass of fmtlbench.weightings.Weighting"
+    for text in ("title", "paper"):
+        if not isinstance(vars(weighting).get(text), str):
+            return f'has no {text} of its own; add {text} = "…" to the class'
+    if not dataclasses.is_dataclass(weighting.Params):
+        return "has a Params that is not a dataclass; add @dataclass(frozen=True)"
+    return None
+
+
+WEIGHTINGS: Registry[type[Weighting]] = Registry("weighting", "fmtlbench.weightings", _find_problem)
 
 
 class Weighting:

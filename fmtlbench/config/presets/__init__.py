@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -68,14 +68,14 @@ def _read_files(given: str, where: str = "") -> list[tuple[Path, Tree]]:
 
 def read_preset(given: str, where: str = "") -> Tree:
     """Read a preset by name or path with all that it extends; the files that it names are where they lie."""
-    return _combine(_with_folder(tree, file.parent) for file, tree in reversed(_read_files(given, where)))
+    return _combine([_with_folder(tree, file.parent) for file, tree in _read_files(given, where)])
 
 
-def _combine(trees: Iterable[Tree]) -> Tree:
-    """Merge what presets say, the last one's own values above those of the first."""
-    combined = Tree()
-    for tree in trees:
-        combined.pop("description", None)  # of what is extended
+def _combine(trees: Sequence[Tree]) -> Tree:
+    """Merge what presets say, the first one's own values above those of the last."""
+    *children, combined = trees
+    for tree in reversed(children):
+        combined.pop("description", None)
         combined.merge(tree)
     return combined
 
@@ -109,7 +109,7 @@ def identify_preset(given: str) -> str | None:
     """
     if not given.endswith(ENDINGS):
         return None
-    tree = _combine(tree for _, tree in reversed(_read_files(given)))  # where the files lie decides no number
+    tree = _combine([tree for _, tree in _read_files(given)])  # where the files lie decides no number
     tree.pop("description", None)
     return hashlib.sha256(json.dumps(tree, sort_keys=True, default=str).encode()).hexdigest()
 

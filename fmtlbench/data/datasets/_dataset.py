@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from ...base.errors import FmtlbenchError, UsageError, describe_error, short_repr, unknown
-from ...base.user_code import identify_source
+from ...base.refs import identify_source
 
 if TYPE_CHECKING:
     from ._info import DatasetInfo, OfficialList

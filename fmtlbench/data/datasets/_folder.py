@@ -19,8 +19,8 @@ from ...base.errors import UsageError, unknown
 from ...base.files import sha256_file
 from ...base.located import locate
 from ...base.names import check_name
+from ...base.refs import Ref
 from ...base.schema import build
-from ...base.user_code import UserCode, read_user_code
 from ...base.yamlfile import load_yaml
 from ...tasks import TASKS
 from ._dataset import Dataset, Sample
@@ -124,7 +124,7 @@ def _open_again(file: str, split: str, arguments: tuple, options: dict[str, Any]
     return dataset_of_file(file).readers[0](Path(file).parent, split, *arguments, **options)
 
 
-def describe_folder(file: Path) -> tuple[DatasetInfo, UserCode]:
+def describe_folder(file: Path) -> tuple[Ref, DatasetInfo]:
     """Return the dataset that a file beside its data describes, and what identifies it with the tasks it brings."""
     tree = load_yaml(file)
     said = build(Description, tree)
@@ -133,8 +133,9 @@ def describe_folder(file: Path) -> tuple[DatasetInfo, UserCode]:
     for task, entry in said.tasks.items():
         if entry.file is not None:
             path = str(file.parent / entry.file)
-            TASKS.keep(path, str(file))
-            brought |= {entry.file: sha256_file(Path(path)), **read_user_code(path).helpers}
+            ref, _ = TASKS.bring(path, str(file))
+            TASKS.keep(ref)
+            brought |= {entry.file: str(ref.sha256), **ref.helpers}
         if task not in TASKS:
             raise unknown("task", task, TASKS, f"{locate(tree, f'tasks.{task}')}: tasks")
     reader = type(
@@ -150,6 +151,6 @@ def describe_folder(file: Path) -> tuple[DatasetInfo, UserCode]:
         },
     )
     try:
-        return describe(reader, name), UserCode(sha256_file(file), brought, str(file))
+        return Ref("dataset", name, str(file), sha256_file(file), brought), describe(reader, name)
     except UsageError as error:
         raise UsageError(f"{file}: {error}") from None

@@ -8,8 +8,8 @@ from typing import Any
 
 from ...base.errors import UsageError, unknown
 from ...base.names import check_name
-from ...base.registry import Registry
-from ...base.user_code import UserCode, read_user_code
+from ...base.refs import Ref
+from ...base.registry import Brought, Registry
 from ._dataset import Dataset
 from ._info import DatasetInfo
 
@@ -26,6 +26,14 @@ class DatasetRegistry(Registry[DatasetInfo]):
             return reader
 
         return add
+
+    def _read_file(self, path: Path) -> Brought[DatasetInfo]:
+        if path.suffix == ".py":
+            return super()._read_file(path)
+        from ._folder import describe_folder
+
+        ref, info = describe_folder(path)
+        return Brought(ref, info, ("", info.name))
 
 
 DATASETS = DatasetRegistry("dataset", "fmtlbench.data.datasets")
@@ -96,7 +104,7 @@ def dataset_for(domain: str, source: str, file: str | None = None) -> DatasetInf
 
 def dataset_of_file(path: str) -> DatasetInfo:
     """Return the dataset that a file defines: a reader's class (.py), or a folder's description (.yml)."""
-    return _read(path)[0]
+    return _bring(path)[1]
 
 
 def find_dataset(name: str) -> DatasetInfo:
@@ -110,26 +118,14 @@ def find_dataset(name: str) -> DatasetInfo:
 
 def identify_dataset_file(path: str) -> str:
     """Return a sha256 of what decides a dataset that a file brings: the file, and the files that belong to it."""
-    return _read(path)[1].content
+    return _bring(path)[0].content
 
 
-_known: dict[str, tuple[DatasetInfo, UserCode]] = {}  # what files brought, as long as they stay as they are
-
-
-def _read(path: str) -> tuple[DatasetInfo, UserCode]:
+def _bring(path: str) -> tuple[Ref, DatasetInfo]:
     if not Path(path).is_file():
         raise UsageError(f"no such dataset file: {path}")
-    if path not in _known or not _known[path][1].is_unchanged():
-        _known[path] = _read_file(path)
-    return _known[path]
-
-
-def _read_file(path: str) -> tuple[DatasetInfo, UserCode]:
-    if path.endswith(".py"):
-        info = DATASETS.resolve(path)
-        return info, read_user_code(path)
-    if path.endswith((".yml", ".yaml")):
-        from ._folder import describe_folder
-
-        return describe_folder(Path(path))
-    raise UsageError(f"{path}: expected a dataset as a .py file with its reader or a .yml file that describes a folder")
+    if not path.endswith((".py", ".yml", ".yaml")):
+        raise UsageError(
+            f"{path}: expected a dataset as a .py file with its reader or a .yml file that describes a folder"
+        )
+    return DATASETS.bring(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -42,7 +42,13 @@ class PartitionRule:
         return None
 
 
-PARTITIONS: Registry[type[PartitionRule]] = Registry("partition", "fmtlbench.data.partitions")
+def _find_problem(rule: Any) -> str | None:
+    """Return why a user's file does not bring a partition as it should be; None if it does."""
+    fits = isinstance(rule, type) and issubclass(rule, PartitionRule)
+    return None if fits else "is not a subclass of fmtlbench.data.partitions.PartitionRule"
+
+
+PARTITIONS: Registry[type[PartitionRule]] = Registry("partition", "fmtlbench.data.partitions", _find_problem)
 
 
 def deal(

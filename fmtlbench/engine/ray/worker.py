@@ -64,11 +64,11 @@ class Worker:
     def _open(self) -> None:
         check_versions(self.home.versions)
         config = self.factory.config
-        for key, code in (("--algo", config.algorithm.code), ("model.architecture", config.model.code)):
-            if not code.is_unchanged():
-                what = "not there" if code.is_missing() else "not as it was when the run began"
+        for key, ref in (("--algo", config.algorithm.ref), ("model.architecture", config.model.ref)):
+            if not ref.is_unchanged():
+                what = "not there" if ref.is_missing() else "not as it was when the run began"
                 raise UsageError(
-                    f"{key} {code.file}: {what} on a machine of the cluster; keep it in a folder that all machines have"
+                    f"{key} {ref.path}: {what} on a machine of the cluster; keep it in a folder that all machines have"
                 )
         torch.set_num_threads(self.home.threads)
         device = torch.device(self.factory.device)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ....base.cache_folder import cache_root
 from ....base.errors import UsageError, unknown
-from ....base.user_code import identify_source
+from ....base.refs import identify_source
 from ....tasks import TASKS
 from .._dataset import Dataset, SampleRangeError
 from .._info import DatasetInfo

@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from made_rounds import EIGHTEEN, NINE, write_rounds
+from made_rounds import EIGHTEEN, write_rounds
 from made_runs import DUO, ST_MT_1
 from report_kit import TRIPLE, change_lines, draw
 
@@ -22,16 +22,8 @@ from fmtlbench.reports.stats.ranks import critical_difference
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory):
-    root = tmp_path_factory.mktemp("inside")
-    for name in NINE:
-        write_rounds(root, name, clients=EIGHTEEN, rounds=4)
-    return root
-
-
-@pytest.fixture(scope="module")
-def runs(root):
-    return collect([root])
+def runs(nine):
+    return collect([nine])
 
 
 def of(runs, algorithm):
@@ -94,18 +86,20 @@ def test_hyperweights_are_as_used(tmp_path):
         hyperweights_data(collection.runs[0], 9)
 
 
-def test_a_part_that_was_not_shared_is_left_out(tmp_path):
+def test_a_part_that_was_not_shared_is_left_out_and_alone_refused(tmp_path):
     folder = write_rounds(tmp_path, "fedhca2", rounds=2)
     collection = rewrite(folder, lambda row: {**row, "algorithm": {**row["algorithm"], "alpha": {}}})
     figure, _ = draw("hyperweights", collection)
     assert len(figure.subfigs) == 1 and figure.subfigs[0].axes[0].get_xlabel() == "decoder layer"
+    with pytest.raises(PlotError, match=r"--part alpha: .* did not share what it weighs"):
+        draw("hyperweights", collection, part="alpha")
 
 
-def test_hyperweights_of_another_method(root):
+def test_hyperweights_of_another_method(nine):
     with pytest.raises(UsageError, match=r"no alpha and beta in the rounds of the \d+ runs"):
-        draw("hyperweights", collect([root / "duo" / "fedavg"]))
+        draw("hyperweights", collect([nine / "duo" / "fedavg"]))
     with pytest.raises(PlotError, match="no alpha and beta"):
-        hyperweights_data(of(collect([root / "duo" / "fedavg"]), "fedavg"))
+        hyperweights_data(of(collect([nine / "duo" / "fedavg"]), "fedavg"))
 
 
 def test_a_figure_takes_any_method_that_tells_what_it_draws(tmp_path):
@@ -145,13 +139,6 @@ def test_parts_of_figures_stand_alone(tmp_path, runs):
     assert [len(figure.subfigs) for figure in (alpha, beta)] == [2, 1]
     with pytest.raises(UsageError, match="no part of this figure 'alfa'; did you mean 'alpha'"):
         draw("hyperweights", weights, part="alfa")
-
-
-def test_a_part_that_does_not_exist_is_told(tmp_path):
-    folder = write_rounds(tmp_path, "fedhca2", rounds=2)
-    collection = rewrite(folder, lambda row: {**row, "algorithm": {**row["algorithm"], "alpha": {}}})
-    with pytest.raises(PlotError, match=r"--part alpha: .* did not share what it weighs"):
-        draw("hyperweights", collection, part="alpha")
 
 
 def test_frequencies_by_hand(tmp_path):
@@ -206,8 +193,8 @@ def test_clients_that_did_not_move_are_no_trouble():
     assert not xy.any() and share == (0, 0)
 
 
-def test_updates_has_a_colour_per_task_and_a_marker_per_dataset(root):
-    figure, notes = draw("updates", collect([root / "duo" / "fedavg"]))
+def test_updates_has_a_colour_per_task_and_a_marker_per_dataset(nine):
+    figure, notes = draw("updates", collect([nine / "duo" / "fedavg"]))
     (axes,) = figure.axes
     drawn = [line for line in axes.lines if line.get_marker() != "None"]
     assert sum(len(line.get_xdata()) for line in drawn) == 18
@@ -217,9 +204,9 @@ def test_updates_has_a_colour_per_task_and_a_marker_per_dataset(root):
     assert "encoder updates of round 4, to length 1" in notes[0]
 
 
-def test_tsne_puts_near_what_is_near_and_is_the_same_every_time(root):
+def test_tsne_puts_near_what_is_near_and_is_the_same_every_time(nine):
     pytest.importorskip("sklearn")
-    (run,) = collect([root / "duo" / "fedavg"]).runs
+    (run,) = collect([nine / "duo" / "fedavg"]).runs
     updates = updates_points(run, method="tsne")
     again = updates_points(run, method="tsne").points
     assert updates.points[["x", "y"]].to_numpy().tolist() == again[["x", "y"]].to_numpy().tolist()
@@ -249,18 +236,18 @@ def test_tsne_sees_the_distances_of_the_vectors_and_at_most_perplexity_30(monkey
     np.testing.assert_allclose(seen["distances"], np.linalg.norm(x[:, None] - x[None], axis=-1), atol=1e-6)
 
 
-def test_axes_of_tsne_say_nothing_of_variance(root):
+def test_axes_of_tsne_say_nothing_of_variance(nine):
     pytest.importorskip("sklearn")
-    figure, notes = draw("updates", collect([root / "duo" / "fedavg"]), method="tsne")
+    figure, notes = draw("updates", collect([nine / "duo" / "fedavg"]), method="tsne")
     (axes,) = figure.axes
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("t-SNE 1", "t-SNE 2")
     assert notes == ["encoder updates of round 4, to length 1: t-SNE with perplexity 5.67 of 18"]
 
 
-def test_tsne_without_scikit_learn_says_how_to_get_it(root, monkeypatch):
+def test_tsne_without_scikit_learn_says_how_to_get_it(nine, monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.manifold", None)
     with pytest.raises(FmtlbenchError, match=r't-SNE needs scikit-learn: pip install "fmtlbench\[tsne\]"'):
-        draw("updates", collect([root / "duo" / "fedavg"]), method="tsne")
+        draw("updates", collect([nine / "duo" / "fedavg"]), method="tsne")
 
 
 def test_tsne_of_too_few_or_equal_updates(tmp_path):
@@ -287,9 +274,9 @@ def test_clients_with_several_tasks_say_so(tmp_path):
         ("fedavg", {"updates": "decoder"}, "--updates: no kind of updates 'decoder'; did you mean 'encoder'"),
     ],
 )
-def test_updates_says_what_is_missing(root, algorithm, options, words):
+def test_updates_says_what_is_missing(nine, algorithm, options, words):
     with pytest.raises((PlotError, UsageError), match=words):
-        draw("updates", collect([root / "duo" / algorithm]), **options)
+        draw("updates", collect([nine / "duo" / algorithm]), **options)
 
 
 def test_two_updates_make_no_plane(tmp_path):
@@ -320,8 +307,8 @@ def test_cd_names_every_method_with_its_rank(runs):
     assert f"CD = {cd:.2f}" in texts and axes.get_xlabel() == "average rank (1 = best)" and axes.get_xlim() == (1, 9)
 
 
-def test_cd_of_two_methods_is_refused(root):
-    collection = collect([root / "duo" / name for name in ("local", "fedavg")])
+def test_cd_of_two_methods_is_refused(nine):
+    collection = collect([nine / "duo" / name for name in ("local", "fedavg")])
     with pytest.raises(PlotError, match="at least 3 methods, and here are 2"):
         draw("cd", collection)
     assert len(draw("pvalues", collection)[0].axes[0].texts) == 1

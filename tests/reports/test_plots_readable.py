@@ -19,10 +19,10 @@ LONG = "a method with a long name (first=0.001, second=true)"
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory):
+def root(tmp_path_factory, nine):
     root = tmp_path_factory.mktemp("readable")
+    (root / "nine").symlink_to(nine)
     for name in NINE:
-        write_rounds(root / "nine", name, clients=EIGHTEEN, rounds=4)
         if name != "fedamp":
             write_rounds(root / "fewer", name, clients=dict(list(EIGHTEEN.items())[::2]), rounds=4, setting="b" * 64)
     write_rounds(root / "long", "mine", clients=EIGHTEEN, rounds=4, title=LONG)

@@ -61,8 +61,9 @@ class EpochLosses:
         what = "loss" if tasks else "gradient"
         tasks = tasks or _tasks_with_bad_gradients(flat) or list(self.tasks)
         raise DivergedError(
-            f"client {self.client}, round {self.round + 1}, step {first + k + 1}: the {what} of {', '.join(tasks)} is not a finite number; "
-            "the checkpoint of the last good round is kept (a lower train.lr or train.clip_norm may help, as a new run)"
+            f"client {self.client}, round {self.round + 1}, step {first + k + 1}: the {what} of {', '.join(tasks)} is "
+            "not a finite number; the checkpoint of the last good round is kept (a lower train.lr or train.clip_norm "
+            "may help, as a new run)"
         )
 
 

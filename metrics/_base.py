@@ -54,7 +54,7 @@ class Metric:
 
     Subclasses implement `update`, which ends in `self._add(name=tensor, ...)`, and `_score(sums)`. Counts are int64 and
     sums float64, so the order of updates and merges does not change counts and changes sums only in the last bits. The
-    state stays on the device of the first update.
+    state stays on the device of the first update's sums.
     """
 
     name: ClassVar[str] = ""  # set by the registry

@@ -92,16 +92,7 @@ def test_the_command_makes_what_is_missing(tmp_path, capsys):
     """One run is made in a process of its own, as by bench."""
     words = as_flags(QUICK)
     argv = ["papers", "reproduce", "fedhca2_figure7", "--preset", "nano", "--out", str(tmp_path / "runs")]
-        "papers",
-        "reproduce",
-        "fedhca2_figure7",
-        "--preset",
-        "nano",
-        "--out",
-        str(tmp_path / "runs"),
-        "--no-energy",
-    ]
-    assert main([*argv, *words, "-o", str(tmp_path / "made")]) == 0
+    assert main([*argv, "--no-energy", *words, "-o", str(tmp_path / "made")]) == 0
     check_files("fedhca2_figure7", tmp_path / "made")
     notes = (tmp_path / "made" / "fedhca2_figure7.txt").read_text()
     assert "not the paper's setting: preset nano (paper: paper)" in notes

@@ -19,15 +19,8 @@ def encoded(array: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def decoded(codes: np.ndarray, table: np.ndarray) -> np.ndarray:
-    values = np.empty(codes.shape, table.dtype)
-    look_up(codes.reshape(-1), table, values.reshape(-1))
-    return values
-
-
-@entry
-def look_up(codes, table, out):
-    for i in range(len(codes)):
-        out[i] = table[codes[i]]
+    """Return the values that the codes stand for."""
+    return table.take(codes)
 
 
 @entry

@@ -50,9 +50,6 @@ class EpochLosses:
         norms = norms[norms.isfinite()]
         return dict(zip(self.tasks, means)), norms.double().mean().item() if len(norms) else None
 
-    def _where(self) -> str:
-        return f"client {self.client}, round {self.round + 1}"
-
     def _check(self, first: int, last: int, flat: FlatModel, scaled: bool) -> None:
         losses, norms = self.losses[first:last].cpu(), self.norms[first:last].cpu()
         bad_loss = ~losses.isfinite()
@@ -64,8 +61,9 @@ class EpochLosses:
         what = "loss" if tasks else "gradient"
         tasks = tasks or _tasks_with_bad_gradients(flat) or list(self.tasks)
         raise DivergedError(
-            f"{self._where()}, step {first + k + 1}: the {what} of {', '.join(tasks)} is not a finite number; "
-            "the checkpoint of the last good round is kept (a lower train.lr or train.clip_norm may help, as a new run)"
+            f"client {self.client}, round {self.round + 1}, step {first + k + 1}: the {what} of {', '.join(tasks)} is "
+            "not a finite number; the checkpoint of the last good round is kept (a lower train.lr or train.clip_norm "
+            "may help, as a new run)"
         )
 
 

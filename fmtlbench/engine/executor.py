@@ -14,24 +14,12 @@ from typing import Any, Protocol
 from ..cost.processes import ProcessUse
 from ..exchange import Party
 from ..listeners import Losses
+from .client import Client
 from .factory import ClientFactory
 from .messages import ClientFacts, Message, Reply
 
 OnStep = Callable[[Party, Losses], None]  # told after every training step, where that can be seen
 Recall = Callable[[int], Message | None]
-
-
-class AnsweringClient(Protocol):
-    """What an executor needs of a client, whoever made it."""
-
-    def facts(self) -> ClientFacts:
-        """Return what does not change about the client."""
-
-    def answer(self, message: Message, on_step: OnStep | None = None) -> Reply:
-        """Do what the message says."""
-
-    def rest(self) -> None:
-        """Take as little room as the config allows until the next message."""
 
 
 class Executor(Protocol):
@@ -63,7 +51,7 @@ class SerialExecutor:
     """All clients in this process, one after the other."""
 
     def __init__(self) -> None:
-        self.clients: list[AnsweringClient] = []
+        self.clients: list[Client] = []
 
     def start(self, factory: ClientFactory, count: int) -> list[ClientFacts]:
         """Make the clients here."""

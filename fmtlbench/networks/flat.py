@@ -13,6 +13,7 @@ from typing import Protocol
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import vector_to_parameters
 
 from ..exchange import Owner, TensorSlice
 
@@ -78,15 +79,9 @@ class FlatModel:
                 ]
             placed = _place(buffers, position - start)
             self.segments.append(Segment(kind, task, start, position, tuple(tensors), placed))
-        device = self.parameters[0].device
-        self.vector = torch.empty(position, dtype=torch.float32, device=device)
+        self.vector = torch.cat([parameter.detach().flatten() for parameter in self.parameters]).float()
+        vector_to_parameters(self.vector, self.parameters)
         self.gradient: Tensor | None = None  # from the first `watch_gradients` on
-        offset = 0
-        for parameter in self.parameters:
-            view = self.vector[offset : offset + parameter.numel()].view(parameter.shape)
-            view.copy_(parameter.detach())
-            parameter.data = view
-            offset += parameter.numel()
 
     def watch_gradients(self, kinds: tuple[str, ...]) -> Tensor:
         """Let the parts of `kinds` train and freeze the others; return the vector that all gradients are views of.

@@ -6,7 +6,6 @@ trained, not how they are scored, so its runs can be checked without it; whateve
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -53,25 +52,27 @@ def check_run(folder: Path) -> Checked:
     Raises:
         SubmissionError: Something in it is missing, damaged, or contradicts something else; the first such thing.
     """
-    run = RunFolder(folder)
-    summary = _read(folder, run.summary)
-    if summary is None:
-        raise SubmissionError(f"{folder}: not finished: no summary.json")
-    if not run.has_config():
-        raise SubmissionError(f"{folder}: no config.yaml, so nobody could repeat it")
-    config = _read(folder, run.run_config)
-    checked = Checked(folder, summary, config)
     try:
-        checked.own = list_own_files(config)
-        _check_config(run, checked)
-        _check_clients(checked)
-        if summary.get("external") is None:
-            _check_rounds(run, checked)
-        else:
-            checked.notes.append("external predictions: not trained by fmtlbench, so there are no rounds to check")
-        _check_scores(run, checked)
+        return _check_files(RunFolder(folder))
     except FmtlbenchError as error:
         raise SubmissionError(f"{folder}: {error}") from None
+
+
+def _check_files(run: RunFolder) -> Checked:
+    summary = run.summary()
+    if summary is None:
+        raise SubmissionError("not finished: no summary.json")
+    if not run.has_config():
+        raise SubmissionError("no config.yaml, so nobody could repeat it")
+    config = run.run_config()
+    checked = Checked(run.path, summary, config, list_own_files(config))
+    _check_config(run, checked)
+    _check_clients(checked)
+    if summary.get("external") is None:
+        _check_rounds(run, checked)
+    else:
+        checked.notes.append("external predictions: not trained by fmtlbench, so there are no rounds to check")
+    _check_scores(run, checked)
     return checked
 
 
@@ -218,14 +219,6 @@ def _check_scores(run: RunFolder, checked: Checked) -> None:
         raise SubmissionError("no sums.npz, from which its scores could be computed again; make the run again for it")
     if wrong := find_difference(checked.summary["scores"], rescore(checked.config, sums)):
         raise SubmissionError(f"summary.json: scores do not come out of sums.npz: {wrong}")
-
-
-def _read(folder: Path, read: Callable[[], Any]) -> Any:
-    """Read a file of a run; whatever is wrong with it is said as a reason to refuse."""
-    try:
-        return read()
-    except FmtlbenchError as error:
-        raise SubmissionError(f"{folder}: {error}") from None
 
 
 def _plain(value: Any) -> Any:

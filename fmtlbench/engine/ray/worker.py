@@ -17,7 +17,7 @@ from ...cost.energy import EnergyChoice, EnergyMeter, Reading
 from ...cost.memory import peak_memory, reset_peak
 from ...cost.processes import ProcessUse
 from ...cost.tracker import PARTS, Tracker, gpus_of
-from ..executor import AnsweringClient
+from ..client import Client
 from ..factory import ClientFactory
 from ..messages import ClientFacts, Message
 from ..packing import pack, unpack
@@ -53,7 +53,7 @@ class Worker:
 
     def __init__(self, factory: ClientFactory, home: Home, node: str, fetch: Callable[[Any], np.ndarray]) -> None:
         self.factory, self.home, self.node, self.fetch = factory, home, node, fetch
-        self.clients: dict[int, AnsweringClient] = {}
+        self.clients: dict[int, Client] = {}
         self.energy: EnergyMeter | None = None
         self.settings = ExitStack()
 

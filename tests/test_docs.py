@@ -31,7 +31,13 @@ def blocks(page: str, language: str) -> list[str]:
 
 
 def commands() -> list[str]:
-    lines = [line for page in PAGES for block in blocks(page, "") for line in block.splitlines()]
+    texts = [(ROOT / page).read_text() for page in PAGES]
+    lines = [
+        line
+        for text in texts
+        for block in re.findall(r"^```\n(.*?)^```", text, re.M | re.S)
+        for line in block.splitlines()
+    ]
     return [line.partition("#")[0].strip() for line in lines if line.startswith("fmtlbench ")]
 
 

@@ -14,7 +14,7 @@ TORCH_INDEX ?=
 PIP := -m pip --disable-pip-version-check install --quiet
 FROM := $(if $(TORCH_INDEX),--extra-index-url "$(TORCH_INDEX)")
 
-.PHONY: demo test leaderboard slow cluster readme matrix weights lint types docs wheel setup constraints newest clean
+.PHONY: demo test leaderboard slow cluster readme matrix weights shape frozen lint types docs wheel setup constraints newest clean
 
 demo: $(READY)
 	$(BIN)/fmtlbench run --algo fedhca2 --scenario st_mt_1 --out "$(OUT)" --format table
@@ -59,6 +59,14 @@ leaderboard: $(READY)
 # The encoder weights of the package, anew: some minutes each on one core.
 weights: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/make_weights.py
+
+# How large the house is: rooms, rules, verbs, lines, and the way of a config through it.
+shape: $(READY)
+	$(BIN)/python benchmarks/shape.py $(if $(AGAINST),--against "$(AGAINST)")
+
+# Tiny runs, tables, pages and hashes of this checkout and of another, byte for byte: make frozen AGAINST=REPOSITORY
+frozen: $(READY)
+	$(BIN)/python benchmarks/frozen.py --against "$(AGAINST)"
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from ..base.schema import limits
 from ..exchange import Party, Round, Rows
 from ..exchange.algebra import empty_like, mean, rows_by_kind
+from ..exchange.common_rows import Rule, optimize_mean
 from ._mean import Weighting, by_task, row_weights
 from ._sharing import Sharing
 
@@ -41,6 +42,13 @@ class Group:
     def mean_of(self, matrix: Tensor) -> Tensor:
         """Return the mean of rows by their shares, [R, d] → [d]."""
         return mean(matrix) if self.equal else matrix.new_tensor(self.shares) @ matrix
+
+    def row_of(self, parameters: Tensor) -> Tensor:
+        """Return the group's new row from its new parameters: running statistics, if they travel, are averaged. [d]."""
+        import torch
+
+        statistics = self.rows.after[:, len(parameters) :]
+        return torch.cat([parameters, self.mean_of(statistics)]) if statistics.shape[1] else parameters
 
 
 class Grouped(Sharing):
@@ -107,20 +115,28 @@ class Grouped(Sharing):
         return sum(self.group_of(kind, party).count(name) for party in self.parties)
 
 
-class GroupStates:
-    """What a server keeps for each group: vectors by the name of the state and of the group."""
+class GroupedWithState(Grouped):
+    """Base of those whose server keeps something of each group from round to round."""
 
-    def __init__(self, *names: str) -> None:
-        self.names = names
-        self.vectors: dict[str, dict[str, Tensor]] = {name: {} for name in names}
+    state: ClassVar[str]  # what checkpoints call it
+
+    def __init__(self, params: Grouped.Params, parties: Sequence[Party]) -> None:
+        super().__init__(params, parties)
+        self.kept: dict[str, Tensor] = {}  # by the name of the group
+
+    def move(self, group: Group, rule: Rule) -> Tensor:
+        """Return a group's common row after a rule's step of its mean update; what is kept are the rule's moments."""
+        rows, width = group.rows, group.rows.parameters
+        new, self.kept[group.name] = optimize_mean(
+            rows.after[:, :width], rows.before[:, :width], group.shares, rule, self.kept.get(group.name)
+        )
+        return group.row_of(new)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything kept."""
-        return {name: dict(by_group) for name, by_group in self.vectors.items()}
+        return {self.state: dict(self.kept)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned."""
-        self.vectors = {name: dict(state[name]) for name in self.names}
+        self.kept = dict(state[self.state])
 
 
 def _choose(rows: Rows, places: Sequence[int]) -> Rows:

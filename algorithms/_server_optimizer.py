@@ -11,34 +11,22 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..exchange import Party, Round
-from ..exchange.common_rows import Rule, optimize_mean
-from ._groups import Group, Grouped, GroupStates
-from ._server_step import append_mean_statistics
+from ..exchange.common_rows import Rule
+from ._groups import Group, GroupedWithState
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class ServerOptimizer(Grouped):
+class ServerOptimizer(GroupedWithState):
     """Base of such methods: a method says by which rule the common row moves."""
 
     roles = ("shares", "averages")
+    state = "moments"  # m, and v under it if there is one: [1 or 2, d]
 
     def __init__(self, params: Any, parties: Sequence[Party], rule: Rule) -> None:
         super().__init__(params, parties)
         self.rule = rule
-        self.states = GroupStates("moments")  # m, and v under it if there is one, of each group; [1 or 2, d]
 
     def common_row(self, group: Group, rnd: Round) -> Tensor:
-        rows, width = group.rows, group.rows.parameters
-        moments = self.states.vectors["moments"]
-        new, moments[group.name] = optimize_mean(
-            rows.after[:, :width], rows.before[:, :width], group.shares, self.rule, moments.get(group.name)
-        )
-        return append_mean_statistics(new, group)
-
-    def state_dict(self) -> dict[str, Any]:
-        return self.states.state_dict()
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.states.load_state_dict(state)
+        return self.move(group, self.rule)

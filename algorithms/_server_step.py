@@ -25,15 +25,7 @@ def step_along_mean(group: Group, rate: float) -> Tensor:
         return group.mean_after
     rows, width = group.rows, group.rows.parameters
     new = move_mean(rows.after[:, :width], rows.before[:, :width], group.shares, rate * group.shares)
-    return append_mean_statistics(new, group)
-
-
-def append_mean_statistics(parameters: Tensor, group: Group) -> Tensor:
-    """Return a group's new row from its new parameters: running statistics, where they travel, are averaged. [d]."""
-    import torch
-
-    statistics = group.rows.after[:, len(parameters) :]
-    return torch.cat([parameters, group.mean_of(statistics)]) if statistics.shape[1] else parameters
+    return group.row_of(new)
 
 
 def everybody_shares(method: Grouped, group: Group) -> np.ndarray:

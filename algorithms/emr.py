@@ -28,7 +28,6 @@ from ..exchange.algebra import mean, rows_by_kind
 from ..exchange.common_rows import move_mean
 from ..exchange.signs import elect, rebuild
 from ._base import ALGORITHMS
-from ._row_names import row_names
 from ._sharing import Sharing
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ class EMR(Sharing):
         start = self.starts[kind]
         elected, own, agreed = elect(after, start)
         factors = np.divide(own, agreed, out=np.zeros(len(own)), where=agreed > 0)
-        self.factors[kind] = dict(zip(row_names(rows, self.parties), factors.tolist()))
+        self.factors[kind] = dict(zip(rows.names(self.parties), factors.tolist()))
         new = rebuild(after, start, elected, factors)
         if width == rows.after.shape[1]:
             return new

@@ -27,7 +27,6 @@ from ..exchange.algebra import combine_with_extra, gram, gram_and_products, has_
 from ..exchange.conflicts import project
 from ._base import ALGORITHMS
 from ._mean import Weighting, row_weights
-from ._row_names import row_names
 from ._sharing import Sharing
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ class FedBone(Sharing):
         else:
             products, along = gram_and_products(rows.after, rows.before, last)
             attention = attend(products, along, float(np.sqrt(gram(last[None])[0, 0])))
-        names = row_names(rows, self.parties)
+        names = rows.names(self.parties)
         self.attention[kind] = dict(zip(names, attention.tolist()))
         weights = row_weights(rows, self.parties, self.params.weighting)
         order = sorted(range(len(names)), key=names.__getitem__)

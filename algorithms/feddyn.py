@@ -14,17 +14,16 @@ and FL-bench leaves out α/2 ‖θ‖², which the authors' code hands to the op
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..base.schema import limits
-from ..exchange import Party, Round
+from ..exchange import Round
 from ..exchange.algebra import gram
-from ..exchange.common_rows import Rule, optimize_mean
+from ..exchange.common_rows import Rule
 from ._base import ALGORITHMS, Local, Workbench
-from ._groups import Group, Grouped, GroupStates
-from ._server_step import append_mean_statistics, everybody_shares
+from ._groups import Group, GroupedWithState
+from ._server_step import everybody_shares
 from .fedprox import proximal
 
 if TYPE_CHECKING:
@@ -32,22 +31,19 @@ if TYPE_CHECKING:
 
 
 @ALGORITHMS.register("feddyn")
-class FedDyn(Grouped):
+class FedDyn(GroupedWithState):
     """FedAvg with dynamic regularisation."""
 
     title = "FedDyn"
     paper = "Acar et al., ICLR 2021, arXiv:2111.04263"
     roles = ("shares", "averages")
+    state = "drifts"  # −h/α, [1, d]
 
     @dataclass(frozen=True)
-    class Params(Grouped.Params):
+    class Params(GroupedWithState.Params):
         alpha: float = limits(0.01, low=0, doc="α, strength of the clients' own terms; 0 gives FedAvg")
 
     params: Params
-
-    def __init__(self, params: Params, parties: Sequence[Party]) -> None:
-        super().__init__(params, parties)
-        self.states = GroupStates("drifts")  # −h/α by group, [1, d]
 
     def local_objective(self, local: Local) -> Tensor | None:
         term = proximal(local, self.params.alpha)
@@ -74,19 +70,7 @@ class FedDyn(Grouped):
     def common_row(self, group: Group, rnd: Round) -> Tensor:
         if not self.params.alpha:
             return group.mean_after
-        drifts, rows, width = self.states.vectors["drifts"], group.rows, group.rows.parameters
-        rule = Rule("drift", float(everybody_shares(self, group).sum()))
-        new, drifts[group.name] = optimize_mean(
-            rows.after[:, :width], rows.before[:, :width], group.shares, rule, drifts.get(group.name)
-        )
-        return append_mean_statistics(new, group)
+        return self.move(group, Rule("drift", float(everybody_shares(self, group).sum())))
 
     def diagnostics(self) -> dict[str, Any]:
-        known = self.states.vectors["drifts"]
-        return {"drift_norm": {name: math.sqrt(gram(row)[0, 0]) for name, row in known.items()}}
-
-    def state_dict(self) -> dict[str, Any]:
-        return self.states.state_dict()
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.states.load_state_dict(state)
+        return {"drift_norm": {name: math.sqrt(gram(row)[0, 0]) for name, row in self.kept.items()}}

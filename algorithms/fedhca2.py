@@ -121,10 +121,7 @@ class FedHCA2(Algorithm):
 
     def diagnostics(self) -> dict[str, Any]:
         alpha = {self.parties[i].id: w[0] for i, w in self.alpha.weights.items()}
-        beta = {
-            "/".join([self.parties[o.client].id, *([o.task] if o.task else [])]): w
-            for o, w in self.beta.weights.items()
-        }
+        beta = {owner.name(self.parties): w for owner, w in self.beta.weights.items()}
         return {"alpha": alpha, "beta": beta}
 
     def state_dict(self) -> dict[str, Any]:

@@ -24,7 +24,6 @@ from ..exchange.common_rows import move_mean
 from ._base import ALGORITHMS
 from ._groups import Group, Grouped
 from ._mean import Weighting
-from ._server_step import append_mean_statistics
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -64,7 +63,7 @@ class FedNova(Grouped):
         per_step = np.divide(effective, tau, out=np.zeros(len(tau)), where=tau > 0)  # no step, no update
         rows, width = group.rows, group.rows.parameters
         new = move_mean(rows.after[:, :width], rows.before[:, :width], group.shares, group.shares * per_step)
-        return append_mean_statistics(new, group)
+        return group.row_of(new)
 
     def _length(self, client: int, rnd: Round) -> float:
         """Return τ of a client, and keep it for the diagnostics."""

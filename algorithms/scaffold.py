@@ -16,17 +16,16 @@ both means. Public code departs: FL-bench never stores the new c_i, so that c_i 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any
 
 from ..base.schema import limits
-from ..exchange import Owner, Party, Round
+from ..exchange import Owner, Round
 from ..exchange.algebra import gram
 from ._base import ALGORITHMS, Local, Workbench
-from ._groups import Group, Grouped, GroupStates
+from ._groups import Group, GroupedWithState
 from ._server_step import add_weighted, everybody_shares, step_along_mean
 
 if TYPE_CHECKING:
@@ -34,28 +33,25 @@ if TYPE_CHECKING:
 
 
 @ALGORITHMS.register("scaffold")
-class Scaffold(Grouped):
+class Scaffold(GroupedWithState):
     """FedAvg with control variates against client drift."""
 
     title = "SCAFFOLD"
     paper = "Karimireddy et al., ICML 2020, arXiv:1910.06378"
     roles = ("shares", "averages")
     averages_gradients = True
+    state = "variates"  # c, [d]; zero until somebody of the group has told
 
     @dataclass(frozen=True)
-    class Params(Grouped.Params):
+    class Params(GroupedWithState.Params):
         server_lr: float = limits(1.0, above=0, doc="η_g, how far the server goes along the mean update")
 
     params: Params
 
-    def __init__(self, params: Params, parties: Sequence[Party]) -> None:
-        super().__init__(params, parties)
-        self.states = GroupStates("variates")  # c by group; zero until somebody of the group has told
-
     def parcel(self, client: int) -> dict[str, Tensor]:
         import torch
 
-        known, party, sent = self.states.vectors["variates"], self.parties[client], {}
+        known, party, sent = self.kept, self.parties[client], {}
         for kind in self.shared(0):
             names = self.group_of(kind, party)
             here = [known[name] for name in names if name in known]
@@ -98,7 +94,7 @@ class Scaffold(Grouped):
         return told
 
     def common_row(self, group: Group, rnd: Round) -> Tensor:
-        kind, variates = group.name.partition("/")[0], self.states.vectors["variates"]
+        kind = group.name.partition("/")[0]
         news = [
             (rnd.measured[owner.client][kind][self._place(owner)], share)
             for owner, share in zip(group.rows.owners, everybody_shares(self, group))
@@ -106,7 +102,7 @@ class Scaffold(Grouped):
         ]
         if news:
             rows, shares = zip(*news)
-            variates[group.name] = add_weighted(variates.get(group.name), rows, shares)
+            self.kept[group.name] = add_weighted(self.kept.get(group.name), rows, shares)
         return step_along_mean(group, self.params.server_lr)
 
     def _place(self, owner: Owner) -> int:
@@ -114,11 +110,4 @@ class Scaffold(Grouped):
         return 0 if owner.task is None else self.parties[owner.client].tasks.index(owner.task)
 
     def diagnostics(self) -> dict[str, Any]:
-        known = self.states.vectors["variates"]
-        return {"variate_norm": {name: math.sqrt(gram(row[None])[0, 0]) for name, row in known.items()}}
-
-    def state_dict(self) -> dict[str, Any]:
-        return self.states.state_dict()
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.states.load_state_dict(state)
+        return {"variate_norm": {name: math.sqrt(gram(row[None])[0, 0]) for name, row in self.kept.items()}}

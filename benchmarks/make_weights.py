@@ -34,7 +34,7 @@ from fmtlbench.data.batches import flip
 from fmtlbench.data.datasets.synth import DOMAINS, VERSION, SynthDataset
 from fmtlbench.data.tensors import to_tensors
 from fmtlbench.engine.client_models import build_model
-from fmtlbench.engine.epoch_watch import DivergedError
+from fmtlbench.engine.epoch_losses import DivergedError
 from fmtlbench.engine.optim import learning_rate
 from fmtlbench.engine.process_settings import process_settings
 from fmtlbench.engine.track import Track

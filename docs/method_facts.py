@@ -17,7 +17,7 @@ import torch
 from toy_rounds import DECODER, ENCODER, layout, local_steps, measured_for
 
 from fmtlbench.algorithms import ALGORITHMS, Algorithm
-from fmtlbench.base.schema import locate
+from fmtlbench.base.located import Tree, locate
 from fmtlbench.base.yamlfile import load_yaml
 from fmtlbench.config.presets import preset_files, read_preset
 from fmtlbench.config.resolve import parse_overrides, resolve_options, resolve_without_method
@@ -34,7 +34,7 @@ from fmtlbench.reports.collect import collect
 from fmtlbench.reports.delta import Delta
 from fmtlbench.reports.labels import zoo_rank
 from fmtlbench.reports.leaderboard import Board, boards
-from fmtlbench.reports.published import Published, as_table, load_published, number, published_names
+from fmtlbench.reports.papers.published import Published, as_table, load_published, number, published_names
 from fmtlbench.reports.table import mean_cell
 from fmtlbench.scenarios import Expectation, Scenario, load_scenario, probe_names, scenario_files
 
@@ -54,7 +54,7 @@ Method = type[Algorithm]
 @cache
 def load_equations() -> dict[str, Any]:
     """Return docs/methods/equations.yml: the common symbols, and what each method says."""
-    return load_yaml(HERE / "methods" / "equations.yml")[0]
+    return load_yaml(HERE / "methods" / "equations.yml")
 
 
 def built_in() -> list[Method]:
@@ -90,15 +90,15 @@ class Given:
 def given_by_presets(method: Method) -> list[Given]:
     """Return what the installed presets give a method."""
     found = []
-    for preset, (tree, origins) in _presets().items():
+    for preset, tree in _presets().items():
         for option, value in tree.get("algorithms", {}).get(method.name, {}).items():
-            place = locate(f"algorithms.{method.name}.{option}", origins)
+            place = locate(tree, f"algorithms.{method.name}.{option}")
             found.append(Given(preset, option, value, _comment_at(place)))
     return found
 
 
 @cache
-def _presets() -> dict[str, tuple[dict, dict[str, str]]]:
+def _presets() -> dict[str, Tree]:
     return {name: read_preset(name) for name in preset_files()}
 
 
@@ -193,7 +193,7 @@ def make_bills(method: Method, world: World, options: str = "") -> list[Bill]:
 def make_algorithm(method: Method, world: World, options: str = "") -> Algorithm:
     """Make a method for a scenario's clients, with the options that its card needs and others."""
     given = parse_overrides([*needed_options(method).split(), *options.split()])
-    algorithm = method(build_options(method, given, {}), world.parties)
+    algorithm = method(build_options(method, given), world.parties)
     algorithm.rounds = world.config.federation.rounds
     return algorithm
 

@@ -60,7 +60,7 @@ PARTS = (
         "fmtlbench.reports.formats.render",
         "fmtlbench.reports.stats.analyse",
         "fmtlbench.reports.stats.Analysis",
-        "fmtlbench.reports.claims.judge",
+        "fmtlbench.reports.papers.claims.judge",
         "fmtlbench.reports.cost.cost_tables",
         "fmtlbench.reports.over.cost_over",
     )),

@@ -26,7 +26,7 @@ from fmtlbench.algorithms import ALGORITHMS
 from fmtlbench.base.errors import unknown
 from fmtlbench.base.words import say_count, say_duration, say_quantity
 from fmtlbench.cli import main as fmtlbench
-from fmtlbench.reports.claims import FAILS, HOLDS, UNDECIDED
+from fmtlbench.reports.papers.decide import FAILS, HOLDS, UNDECIDED
 from fmtlbench.runs.find import locate_runs
 from fmtlbench.runs.folder import RunFolder
 from fmtlbench.scenarios import probe_names

@@ -17,9 +17,9 @@ from page_parts import fill
 from fmtlbench.bench.operations import Operations
 from fmtlbench.bench.recipes import Planned, plan_recipes
 from fmtlbench.config.request import RunRequest
-from fmtlbench.reports.claims import load_claims
-from fmtlbench.reports.published import load_published
-from fmtlbench.reports.recipes import Recipe, load_recipe, recipe_names
+from fmtlbench.reports.papers.claims import load_claims
+from fmtlbench.reports.papers.published import load_published
+from fmtlbench.reports.papers.recipes import Recipe, load_recipe, recipe_names
 
 PAGE = Path(__file__).parent / "reproduce.md"
 RESULTS = Path(__file__).parents[1] / "results" / "leaderboard"

@@ -96,6 +96,21 @@ class Metric:
         other._settle()
         self._add(**other._sums)
 
+    def _as_tensors(
+        self, prediction: Any, target: Any, kinds: tuple[str, str], channels: int = 1
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return a batch as tensors of one shape on one device; `kinds` and `channels` as `as_tensor` has them."""
+        prediction = as_tensor(prediction, f"{self.label} prediction", kinds=kinds[0], channels=channels)
+        target = as_tensor(target, f"{self.label} target", kinds=kinds[1], channels=channels)
+        wrong = None
+        if prediction.shape != target.shape:
+            wrong = f"shape {list(prediction.shape)}, but target is {list(target.shape)}"
+        elif prediction.device != target.device:
+            wrong = f"on {prediction.device}, but target is on {target.device}"
+        if wrong:
+            raise MetricError(f"{self.label} prediction: {wrong}")
+        return prediction, target
+
     def _settle(self) -> None:
         """Finish work that `update` left running; for metrics that compute in the background."""
 
@@ -165,13 +180,6 @@ def as_tensor(value: Any, name: str, *, kinds: str, channels: int = 1) -> torch.
     if not fits:
         raise MetricError(f"{name}: shape {list(value.shape)}, expected {wanted}")
     return value.detach()
-
-
-def same_shape(label: str, prediction: torch.Tensor, target: torch.Tensor) -> None:
-    if prediction.shape != target.shape:
-        raise MetricError(f"{label} prediction: shape {list(prediction.shape)}, but target is {list(target.shape)}")
-    if prediction.device != target.device:
-        raise MetricError(f"{label} prediction: on {prediction.device}, but target is on {target.device}")
 
 
 def require(*checks: tuple[torch.Tensor, str, torch.Tensor, str]) -> None:

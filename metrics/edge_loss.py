@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from ._base import METRICS, Metric, MetricError, as_tensor, binary_label, finite, require, same_shape
+from ._base import METRICS, Metric, MetricError, binary_label, finite, require
 
 if TYPE_CHECKING:
     import torch
@@ -35,9 +35,7 @@ class EdgeLoss(Metric):
         """Add edge logits (before the sigmoid) [B, H, W] and labels {0, 1, 255} of any dtype."""
         from torch.nn.functional import softplus
 
-        prediction = as_tensor(prediction, f"{self.label} prediction", kinds="f")
-        target = as_tensor(target, f"{self.label} target", kinds="ibf")
-        same_shape(self.label, prediction, target)
+        prediction, target = self._as_tensors(prediction, target, ("f", "ibf"))
         if not target.numel():
             return
         label, known = binary_label(target)

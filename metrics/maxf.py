@@ -6,7 +6,7 @@ import math
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from ._base import IGNORE, METRICS, Metric, MetricError, as_tensor, option, require, same_shape, whole, within
+from ._base import IGNORE, METRICS, Metric, MetricError, option, require, whole, within
 
 if TYPE_CHECKING:
     import torch
@@ -65,9 +65,7 @@ class MaxF(Metric):
         """Add foreground probabilities [B, H, W] in [0, 1] and labels {0, 1, 255} of any dtype."""
         import torch
 
-        prediction = as_tensor(prediction, "maxF prediction", kinds="f")
-        target = as_tensor(target, "maxF target", kinds="ibf")
-        same_shape("maxF", prediction, target)
+        prediction, target = self._as_tensors(prediction, target, ("f", "ibf"))
         if not target.numel():
             return
         steps, fine = len(self.grid) + 1, self.levels

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fmtlbench.metrics import compiled
 
-from ._base import IGNORE, METRICS, Metric, as_tensor, finite, option, require, same_shape
+from ._base import IGNORE, METRICS, Metric, finite, option, require
 
 if TYPE_CHECKING:
     import torch
@@ -38,9 +38,7 @@ class MeanAngle(Metric):
 
     def update(self, prediction: Any, target: Any) -> None:
         """Add normals [B, 3, H, W]: predictions of any length (zero length scores 90°), labels of unit length."""
-        prediction = as_tensor(prediction, "mErr prediction", kinds="f", channels=3)
-        target = as_tensor(target, "mErr target", kinds="f", channels=3)
-        same_shape("mErr", prediction, target)
+        prediction, target = self._as_tensors(prediction, target, ("f", "f"), channels=3)
         if not target.numel():
             return
         sums = compiled("angles", (prediction, target), self.zero == "skip", IGNORE, BINS, WITHIN)

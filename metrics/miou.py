@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ._base import IGNORE, METRICS, Metric, MetricError, as_tensor, option, require, same_shape, within
+from ._base import IGNORE, METRICS, Metric, MetricError, option, require, within
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,9 +50,7 @@ class MeanIoU(Metric):
         """Add class maps `prediction` and `target`, both integer [B, H, W]."""
         import torch
 
-        prediction = as_tensor(prediction, "mIoU prediction", kinds="i")
-        target = as_tensor(target, "mIoU target", kinds="i")
-        same_shape("mIoU", prediction, target)
+        prediction, target = self._as_tensors(prediction, target, ("i", "i"))
         if not target.numel():
             return
         c, rows = self.num_classes, self.ignore + 1

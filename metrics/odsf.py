@@ -6,7 +6,7 @@ import math
 from collections import deque
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ._base import METRICS, Metric, MetricError, as_tensor, binary_label, option, require, same_shape, within
+from ._base import METRICS, Metric, MetricError, binary_label, option, require, within
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -87,10 +87,8 @@ class OdsF(Metric):
 
     def update(self, prediction: Any, target: Any) -> None:
         """Add edge probabilities [B, H, W] in [0, 1] and labels {0, 1, 255} (or segments, for gt="labelmap")."""
-        prediction = as_tensor(prediction, "odsF prediction", kinds="f")
         segments = self.options["gt"] == "labelmap"
-        target = as_tensor(target, "odsF target", kinds="i" if segments else "ibf")
-        same_shape("odsF", prediction, target)
+        prediction, target = self._as_tensors(prediction, target, ("f", "i" if segments else "ibf"))
         if not target.numel():
             return
         probable = (within(prediction, 0, 1), "odsF prediction", prediction, "probabilities in [0, 1]")

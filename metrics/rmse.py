@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fmtlbench.metrics import compiled
 
-from ._base import IGNORE, METRICS, Metric, MetricError, as_tensor, finite, require, same_shape
+from ._base import IGNORE, METRICS, Metric, MetricError, finite, require
 
 if TYPE_CHECKING:
     import torch
@@ -42,9 +42,7 @@ class RMSE(Metric):
         """Add depths in metres, [B, H, W] or [B, 1, H, W]."""
         import torch
 
-        prediction = as_tensor(prediction, "RMSE prediction", kinds="f")
-        target = as_tensor(target, "RMSE target", kinds="f")
-        same_shape("RMSE", prediction, target)
+        prediction, target = self._as_tensors(prediction, target, ("f", "f"))
         if not target.numel():
             return
         limit = torch.tensor(self.max_depth, dtype=target.dtype).item()  # in the label's dtype, as torch compares

@@ -6,12 +6,9 @@ Everything printed about runs is a view of this frame. Only what the folders hol
 from __future__ import annotations
 
 import gc
-import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from itertools import repeat
 from operator import itemgetter
 from pathlib import Path
@@ -32,35 +29,14 @@ if TYPE_CHECKING:
 
 __all__ = ["COLUMNS", "Collection", "DamagedRun", "RunRecord", "collect", "find_runs"]
 
+_OF_RUN = (
+    "run", "algorithm", "label", "scenario", "scenario_version", "preset", "data", "data_key", "setting", "rounds",
+    "seed", "device", "config_hash", "version", "code",
+)  # fmt: skip
 COLUMNS = (
-    "run",
-    "algorithm",
-    "label",
-    "scenario",
-    "scenario_version",
-    "preset",
-    "data",
-    "data_key",
-    "setting",
-    "rounds",
-    "seed",
-    "device",
-    "config_hash",
-    "version",
-    "code",
-    "client",
-    "group",
-    "dataset",
-    "split",
-    "task",
-    "metric",
-    "value",
-    "unit",
-    "higher_is_better",
-    "primary",
-    "trivial",
-)
-_OF_RUN = COLUMNS[:15]
+    *_OF_RUN,
+    "client", "group", "dataset", "split", "task", "metric", "value", "unit", "higher_is_better", "primary", "trivial",
+)  # fmt: skip
 _OF_SCORE = ("client", "dataset", "split", "task", "metric", "primary", "value")  # what every score has
 
 
@@ -133,39 +109,20 @@ def _collect(paths: Iterable[str | Path], reading: tuple[str, ...]) -> Collectio
         try:
             summary = RunFolder(folder).summary()
             if summary is None:
-                if folder not in absent:
-                    problems.append(Problem(folder, "not finished"))
+                problems += [] if folder in absent else [Problem(folder, "not finished")]
                 continue
             absent.pop(folder, None)
-            record = RunRecord(folder, name, summary, data_key=_data_key(summary), tuning=RunFolder(folder).tuning())
-            record.setting = _setting_of(record)
-            record.version = _version(record)
-            for name in reading:
-                getattr(record.files, name)()
+            runs.append(RunRecord.read(folder, name, summary, reading))
         except DamagedRun as error:
             problems.append(Problem(folder, error.reason))
-            continue
-        runs.append(record)
     problems += [Problem(f, f"failed: {a.reason}", absence=True) for f, a in absent.items() if a.why == FAILED]
     labels = Labels([*(run.summary for run in runs), *map(vars, absent.values())])
     shapes: dict[tuple, dict[str, str]] = {}
     for run in runs:
-        run.label = labels.of(run.summary)
-        unseen = run.summary.get("unseen") or ()
-        clients = run.summary["clients"]
-        shape = (
-            len(clients),
-            *[
-                (c["id"], c["dataset"], *c["tasks"], str(c.get("relabel")), str(c.get("label_noise")))
-                for c in everybody(run.summary)
-            ],
-        )
-        if shape not in shapes:  # who is unseen is like nobody that took part
-            shapes[shape] = client_groups(clients) | client_groups(unseen)
-        run.groups = shapes[shape]
+        run.label, run.groups = labels.of(run.summary), _groups(run, shapes)
     _tell_apart(runs)
     for run in runs:
-        run.row, run.table = (run.label,), _together(run)
+        run.row = (run.label,)
     absences = [(labels.of(vars(absence)), absence) for absence in absent.values()]
     return Collection(_frame(runs), runs, problems, absences)
 
@@ -197,49 +154,14 @@ def _absent(files: Iterable[Path], problems: list[str]) -> dict[Path, Absence]:
     return found
 
 
-def _short_hash(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:12]
-
-
-def _data_key(summary: dict[str, Any]) -> str:
-    """Return a short hash of the data's fingerprints; "" where the summary names none."""
-    fingerprints = summary.get("data_fingerprints")
-    return _key_of(tuple((name, str(fingerprints[name])) for name in sorted(fingerprints))) if fingerprints else ""
-
-
-@lru_cache(maxsize=256)  # most runs of a collection have the same data
-def _key_of(fingerprints: tuple[tuple[str, str], ...]) -> str:
-    return _short_hash(dict(fingerprints))[:8]
-
-
-def _version(run: RunRecord) -> str | None:
-    """Return the version of fmtlbench that made a run; older summaries leave it to the manifest."""
-    versions = run.summary.get("versions")
-    if versions is None:
-        sessions = run.manifest.get("sessions") or [{}]
-        versions = sessions[-1].get("versions") or {}
-    return versions.get("fmtlbench")
-
-
-def _setting_of(run: RunRecord) -> str:
-    """Return what runs must agree in to share a table: the setting's hash; of tuned runs, without what was tried."""
-    told = run.summary.get("setting")
-    if told and run.tuning is not None:
-        return run.values.key
-    return told or _older_setting(run)
-
-
-def _older_setting(run: RunRecord) -> str:
-    """Return a setting for summaries without one: what the config says, and what must agree where that is lost."""
-    agree = {**run.values.values, "data_fingerprints": run.summary.get("data_fingerprints")}
-    return "older-" + _short_hash(agree)
-
-
-def _together(run: RunRecord) -> tuple:
-    """Return what all runs of a table have in common."""
-    s = run.summary
-    rounds = f"{s['rounds']:09}"  # so that text sorts as numbers do
-    return (s["scenario"], s.get("scenario_version"), s["preset"], s["data"], rounds, run.data_key, run.setting)
+def _groups(run: RunRecord, shapes: dict[tuple, dict[str, str]]) -> dict[str, str]:
+    """Return the groups of a run's clients; `shapes` remembers those of other runs with the same clients."""
+    clients, everyone = run.summary["clients"], everybody(run.summary)
+    told = [(c["id"], c["dataset"], *c["tasks"], str(c.get("relabel")), str(c.get("label_noise"))) for c in everyone]
+    shape = (len(clients), *told)
+    if shape not in shapes:  # who is unseen is like nobody that took part
+        shapes[shape] = client_groups(clients) | client_groups(everyone[len(clients) :])
+    return shapes[shape]
 
 
 def _tell_apart(runs: list[RunRecord]) -> None:

@@ -277,6 +277,11 @@ class Gain:
     cell: Cell
     by_seed: Mapping[int, float] = field(default_factory=dict)
 
+    @classmethod
+    def zero(cls, seeds: Mapping[int, Any]) -> Gain:
+        """Return that of runs against themselves."""
+        return cls(Cell(0.0, n=len(seeds)), dict.fromkeys(seeds, 0.0))
+
 
 def gain(
     method: Mapping[int, Units], base: Mapping[int, Units], up: Mapping[tuple[str, str], bool], title: str, delta: Delta

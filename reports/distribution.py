@@ -121,17 +121,10 @@ def _frame(axes: Axes, rows: list[tuple[str, str]], clients: int, titles: Mappin
         title = titles[dataset]
         if text_width([title], FONT) > ROW * count:  # longer than its rows: it would run into its neighbour
             title = title.replace("-", "-\n", 1)
-        axes.annotate(
-            title,
-            (0, start + (count - 1) / 2),
-            (-46, 0),
-            xycoords=axes.get_yaxis_transform(),
-            textcoords="offset points",
-            rotation=90,
-            ha="center",
-            va="center",
-            fontsize=FONT,
-        )
+        place = (0, start + (count - 1) / 2)
+        look = {"rotation": 90, "ha": "center", "va": "center", "fontsize": FONT}
+        where = {"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points"}
+        axes.annotate(title, place, (-46, 0), **where, **look)
         start += count
 
 

@@ -86,7 +86,7 @@ class Gains:
             if base.units is None:
                 gains[method] = Gain(Cell(note=f"no Δm: no {self.delta.baseline} run in this setting"))
             elif method == base.method:
-                gains[method] = Gain(Cell(0.0, n=len(seeds)), dict.fromkeys(seeds, 0.0))
+                gains[method] = Gain.zero(seeds)
             else:
                 gains[method] = gain(seeds, base.units, self.up, base.title, self.delta)
         return gains

@@ -12,45 +12,15 @@ from ..runs.folder import everybody
 
 # Made for different task sets, then for anything.
 SECOND_ZOO = (
-    "task_means",
-    "emr",
-    "colnet",
-    "fedbone",
-    "mas",
-    "fedatlas",
-    "fedavgm",
-    "fedadam",
-    "fedyogi",
-    "fednova",
-    "scaffold",
-    "feddyn",
-    "fedbn",
-    "lg_fedavg",
-    "apfl",
-    "pfedme",
-    "fedala",
-    "fedfomo",
-    "ifca",
-)
+    "task_means", "emr", "colnet", "fedbone", "mas", "fedatlas",
+    "fedavgm", "fedadam", "fedyogi", "fednova", "scaffold", "feddyn", "fedbn", "lg_fedavg", "apfl", "pfedme", "fedala",
+    "fedfomo", "ifca",
+)  # fmt: skip
 # The order of the papers' tables, then what came after; other methods follow in alphabetical order.
 ZOO = (
-    "local",
-    "single_task_fl",
-    "fedavg",
-    "fedprox",
-    "fedper",
-    "fedrep",
-    "fedbabu",
-    "fedsta",
-    "ditto",
-    "fedamp",
-    "pcgrad",
-    "cagrad",
-    "fedmtl",
-    "matfl",
-    "fedhca2",
-    *SECOND_ZOO,
-)
+    "local", "single_task_fl", "fedavg", "fedprox", "fedper", "fedrep", "fedbabu", "fedsta", "ditto", "fedamp",
+    "pcgrad", "cagrad", "fedmtl", "matfl", "fedhca2", *SECOND_ZOO,
+)  # fmt: skip
 EXTERNAL = " (external)"  # behind the names of methods whose predictions were made elsewhere
 ENCODER_ONLY = ("shared", "encoder")  # FMTL-Bench adds -E to the names of these variants
 

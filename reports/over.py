@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from ..base.errors import UsageError, nearest, unknown
-from ..base.schema import build, limits, locate
+from ..base.located import locate
+from ..base.schema import build, limits
 from ..base.words import say_quantity
 from ..base.yamlfile import load_yaml
 from ..runs.records import RoundRow, TimingRow
@@ -97,15 +98,15 @@ class Machines:
 
 def read_machines(path: str | Path) -> Machines:
     """Read a file of machines and lines; a value that cannot be is an error with its line."""
-    data, origins = load_yaml(path)
-    said = build(MachinesFile, {} if data is None else data, origins)
+    data = load_yaml(path)
+    said = build(MachinesFile, data)
 
     def over(base: Profile, machine: Machine, place: str) -> Profile:
         given: dict[str, Any] = {} if machine.speed is None else {"slowdown": 1 / machine.speed}
         for key, units in (("up", RATES), ("down", RATES), ("latency", TIMES)):
             if (text := getattr(machine, key)) is not None:
                 name = f"{place}.{key}"
-                given[key] = parse(text, units, f"{locate(name, origins)}: {name}")
+                given[key] = parse(text, units, f"{locate(data, name)}: {name}")
         return replace(base, **given)
 
     default = over(Profile(), said.default, "default")

@@ -8,7 +8,7 @@ interval of the mean over seeds lies on the expected side of the bound (pass), o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -64,15 +64,24 @@ class Question:
         """Return what methods are called, those that are probed among them."""
         return {**self.titles, **{candidate.label: candidate.title for candidate in self.candidates}}
 
+    def expectations(self) -> list[tuple[Answers, int, Expectation]]:
+        """Return what every probe expects, numbered within it from 1."""
+        return [
+            (answers, i, e) for answers in self.probes for i, e in enumerate(answers.scenario.probe.expect, start=1)
+        ]
+
+    def verdicts(self) -> dict[tuple[Candidate, int], Verdict]:
+        """Return the verdict on each candidate and expectation (its place in `expectations`) that concerns it."""
+        found = {}
+        for place, (answers, _, expectation) in enumerate(self.expectations()):
+            for candidate in self.candidates:
+                if (verdict := judge(answers, expectation, candidate, self.confidence)) is not None:
+                    found[candidate, place] = verdict
+        return found
+
     def has_failure(self) -> bool:
         """Whether a method does the opposite of what is expected of it."""
-        return any(
-            verdict.word == FAIL
-            for answers in self.probes
-            for expectation in answers.scenario.probe.expect
-            for candidate in self.candidates
-            if (verdict := judge(answers, expectation, candidate, self.confidence)) is not None
-        )
+        return any(verdict.word == FAIL for verdict in self.verdicts().values())
 
 
 @dataclass(frozen=True)
@@ -190,59 +199,43 @@ def adjusted_rand_index(one: Sequence[Any], other: Sequence[Any]) -> float:
 
 def probe_tables(question: Question, caption: str) -> list[Table]:
     """Make the tables methods × expectations: the verdicts, and the numbers they rest on."""
-    probes, candidates, confidence = question.probes, question.candidates, question.confidence
-    titles = question.all_titles()
-    asked = [(answers, i, e) for answers in probes for i, e in enumerate(answers.scenario.probe.expect)]
-    verdicts = {
-        (c, number): judge(answers, e, c, confidence)
-        for c in candidates
-        for number, (answers, _, e) in enumerate(asked)
-    }
-    shown = [c for c in candidates if any(verdicts[c, number] is not None for number in range(len(asked)))]
+    asked, verdicts, titles = question.expectations(), question.verdicts(), question.all_titles()
+    shown = [c for c in question.candidates if any((c, place) in verdicts for place in range(len(asked)))]
     columns, notes = [], []
     for number, (answers, i, e) in enumerate(asked, start=1):
         scenario = answers.scenario
         name = scenario.name.removeprefix("probe_")
-        columns.append(Column(f"{scenario.name}/{i + 1}", f"({number})", heading=name, signed=e.measure == "gain"))
-        if i == 0:
+        columns.append(Column(f"{scenario.name}/{i}", f"({number})", heading=name, signed=e.measure == "gain"))
+        if i == 1:
             notes.append(f"{name}: {scenario.probe.question}")
         who = " or ".join(e.who)
         notes.append(f"({number}) {who}: {e.words(titles, scenario.probe.family)}")
-    sides = f"{100 * confidence:g} %"
+    sides = f"{100 * question.confidence:g} %"
     rule = (
         f"{PASS}, {FAIL}: the interval of the mean over seeds, {sides} on each side, lies on the right or wrong side "
         f"of the bound; {UNDECIDED}: the bound is inside; empty: not expected of the method"
     )
-    unit = "in points of Δm of clients against the same clients of local, seed by seed" + (
-        "; of a family: at the last value of its parameter less at the first"
-        if any(answers.scenario.probe.parameter for answers in probes)
-        else ""
-    )
+    unit = "in points of Δm of clients against the same clients of local, seed by seed"
+    if any(answers.scenario.probe.parameter for answers in question.probes):
+        unit += "; of a family: at the last value of its parameter less at the first"
+    code = _code_notes(question.probes)
 
-    code = _code_notes(probes)
+    def table(name: str, title: str, cell_of: Callable[[Verdict], Cell], *notes: str) -> Table:
+        rows = []
+        for c in shown:
+            told = [verdicts.get((c, place)) for place in range(len(asked))]
+            rows.append(Row((c.title,), tuple(Cell(word=" ") if v is None else cell_of(v) for v in told)))
+        return Table(name, title, caption, ("Method",), tuple(columns), tuple(rows), (*notes, *code))
 
-    def rows(cell_of) -> tuple[Row, ...]:
-        return tuple(Row((c.title,), tuple(cell_of(verdicts[c, n]) for n in range(len(asked)))) for c in shown)
-
-    words = Table(
-        "probes",
-        "Probes: the answer is known",
-        caption,
-        ("Method",),
-        tuple(columns),
-        rows(_word),
-        (*notes, rule, *code),
-    )
-    numbers = Table(
-        "probe-differences",
-        "Probes: the differences",
-        caption,
-        ("Method",),
-        tuple(columns),
-        rows(_number),
-        (f"mean over seeds, [low, high]: {sides} on each side; {unit}", *code),
-    )
-    return [words, numbers]
+    return [
+        table("probes", "Probes: the answer is known", _word, *notes, rule),
+        table(
+            "probe-differences",
+            "Probes: the differences",
+            _number,
+            f"mean over seeds, [low, high]: {sides} on each side; {unit}",
+        ),
+    ]
 
 
 def _code_notes(probes: Sequence[Answers]) -> list[str]:
@@ -255,41 +248,35 @@ def _code_notes(probes: Sequence[Answers]) -> list[str]:
     return tell_code(made)
 
 
-def _word(verdict: Verdict | None) -> Cell:
-    return Cell(word=" ") if verdict is None else Cell(word=verdict.word, note=verdict.note)
+def _word(verdict: Verdict) -> Cell:
+    return Cell(word=verdict.word, note=verdict.note)
 
 
-def _number(verdict: Verdict | None) -> Cell:
-    if verdict is None:
-        return Cell(word=" ")
+def _number(verdict: Verdict) -> Cell:
     return Cell(verdict.mean, n=len(verdict.values), interval=verdict.interval, note=verdict.note)
 
 
 def as_json(question: Question) -> list[dict[str, Any]]:
     """Return one record per method and expectation that concerns it."""
-    titles = question.all_titles()
-    candidates, confidence = question.candidates, question.confidence
-    records, code = [], _code_notes(question.probes)
-    for answers in question.probes:
+    titles, asked, code = question.all_titles(), question.expectations(), _code_notes(question.probes)
+    records = []
+    for (candidate, place), verdict in question.verdicts().items():
+        answers, number, expectation = asked[place]
         probe = answers.scenario.probe
-        for i, expectation in enumerate(probe.expect):
-            for candidate in candidates:
-                if (verdict := judge(answers, expectation, candidate, confidence)) is None:
-                    continue
-                records.append(
-                    {
-                        "probe": answers.scenario.name,
-                        "expectation": i + 1,
-                        "question": probe.question,
-                        "expected": expectation.words(titles, probe.family),
-                        "method": candidate.label,
-                        "verdict": None if verdict.word == ABSENT else verdict.word,
-                        "mean": verdict.mean,
-                        "interval": verdict.interval,
-                        "confidence": confidence,
-                        "by_seed": {str(seed): value for seed, value in verdict.values.items()},
-                        "note": verdict.note,
-                        "code_notes": code,
-                    }
-                )
+        records.append(
+            {
+                "probe": answers.scenario.name,
+                "expectation": number,
+                "question": probe.question,
+                "expected": expectation.words(titles, probe.family),
+                "method": candidate.label,
+                "verdict": None if verdict.word == ABSENT else verdict.word,
+                "mean": verdict.mean,
+                "interval": verdict.interval,
+                "confidence": question.confidence,
+                "by_seed": {str(seed): value for seed, value in verdict.values.items()},
+                "note": verdict.note,
+                "code_notes": code,
+            }
+        )
     return records

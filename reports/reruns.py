@@ -7,7 +7,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..config.setting import INCIDENTAL, digest, flatten, identity, is_below
+from ..config.roles import roles
+from ..config.setting import digest, flatten, identity, is_below
 from .collect import Collection, RunRecord
 from .settings import MOST_TOLD
 
@@ -26,7 +27,7 @@ class Rerun:
 def set_reruns_aside(collection: Collection) -> tuple[Collection, list[Rerun], list[str]]:
     """Return the collection with each run once, its reruns, and notes on folders that are mere copies.
 
-    Reruns differ from a run in `INCIDENTAL` values of the config only, or in nothing of it but the folder. The run is
+    Reruns differ from a run in incidental values of the config only, or in nothing of it but the folder. The run is
     the one made under the circumstances (these values, machine, versions, threads, kernels) that most runs were made
     under; among equals the one begun first.
     """
@@ -69,7 +70,9 @@ def _essence(run: RunRecord) -> str:
     """Return the config without what is incidental; where it is lost, only the same config is known to be equal."""
     if not run.config:
         return str(run.summary.get("config_hash") or run.name)
-    return digest({path: value for path, value in identity(run.config).items() if not is_below(path, INCIDENTAL)})
+    return digest(
+        {path: value for path, value in identity(run.config).items() if not is_below(path, roles().incidental)}
+    )
 
 
 def _is_copy(run: RunRecord, other: RunRecord) -> bool:
@@ -82,7 +85,7 @@ def _is_copy(run: RunRecord, other: RunRecord) -> bool:
 
 def circumstances(run: RunRecord) -> dict[str, str]:
     """Return what could move the last bits of a sum: incidental values, versions, machine, threads, kernels."""
-    chosen = {path: str(value) for path, value in flatten(run.config).items() if is_below(path, INCIDENTAL)}
+    chosen = {path: str(value) for path, value in flatten(run.config).items() if is_below(path, roles().incidental)}
     return chosen | _recorded(run)
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ from ..base.stored import DamagedRun
 from ..config.setting import Setting
 from ..runs.code_identity import OF_METHOD
 from ..runs.folder import RunFolder
+from ..runs.recorded_code import code_as_today
 from ..runs.records import Cost, Manifest, RoundRow, Summary, SummaryCode, TimingRow, Tuning
 from ..runs.summary import name_method
 
@@ -36,14 +40,61 @@ class RunRecord:
     folder: Path
     name: str  # the folder, relative to where it was found
     summary: Summary
-    label: str = ""  # the method as tables print it
-    setting: str = ""  # equal for runs that may be compared
-    data_key: str = ""
-    version: str | None = None  # of the fmtlbench that made the run
-    groups: dict[str, str] = field(default_factory=dict)  # client id → the name it shares with alike ones
-    row: tuple[str, ...] = ()  # what heads its row in a table: the label, and what else rows differ in
-    table: tuple = ()  # equal for runs of one table
     tuning: Tuning | None = None  # how its config was chosen, if a bench tuned it
+    label: str = ""  # the method as tables print it
+    row: tuple[str, ...] = ()  # what heads its row in a table: the label, and what else rows differ in
+    groups: dict[str, str] = field(default_factory=dict)  # client id → the name it shares with alike ones
+    merged: tuple = ()  # equal for runs of one table where tables hold several settings
+
+    @classmethod
+    def read(cls, folder: Path, name: str, summary: Summary, reading: Iterable[str] = ()) -> RunRecord:
+        """Make the record of a run, and look at the files that will be read of it.
+
+        Raises:
+            DamagedRun: One of its files cannot be read.
+        """
+        run = cls(folder, name, summary, RunFolder(folder).tuning())
+        for told in ("version", "setting"):  # by other files where the summary does not tell
+            getattr(run, told)
+        for file in reading:
+            getattr(run.files, file)()
+        return run
+
+    @property
+    def table(self) -> tuple:
+        """Return what all runs of a table have in common."""
+        if self.merged:
+            return self.merged
+        s = self.summary
+        rounds = f"{s['rounds']:09}"  # so that text sorts as numbers do
+        return s["scenario"], s.get("scenario_version"), s["preset"], s["data"], rounds, self.data_key, self.setting
+
+    @cached_property
+    def setting(self) -> str:
+        """Return what runs must agree in to share a table: the setting's hash; of tuned runs, without what was tried.
+
+        For summaries without one: what the config says, and what must agree where that is lost.
+        """
+        told = self.summary.get("setting")
+        if told:
+            return told if self.tuning is None else self.values.key
+        agree = {**self.values.values, "data_fingerprints": self.summary.get("data_fingerprints")}
+        return "older-" + _short_hash(agree)
+
+    @cached_property
+    def data_key(self) -> str:
+        """Return a short hash of the data's fingerprints; "" where the summary names none."""
+        fingerprints = self.summary.get("data_fingerprints")
+        return _key_of(tuple((name, str(fingerprints[name])) for name in sorted(fingerprints))) if fingerprints else ""
+
+    @cached_property
+    def version(self) -> str | None:
+        """Return the version of fmtlbench that made the run; older summaries leave it to the manifest."""
+        versions = self.summary.get("versions")
+        if versions is None:
+            sessions = self.manifest.get("sessions") or [{}]
+            versions = sessions[-1].get("versions") or {}
+        return versions.get("fmtlbench")
 
     @property
     def method(self) -> str:
@@ -52,8 +103,9 @@ class RunRecord:
 
     @property
     def code(self) -> SummaryCode | None:
-        """Return which code made the run; None: not recorded."""
-        return self.summary.get("code")
+        """Return which code made the run, as the one that took its place; None: not recorded."""
+        code = self.summary.get("code")
+        return code and code_as_today(code)
 
     @property
     def code_key(self) -> str:
@@ -111,3 +163,12 @@ class RunRecord:
     def manifest(self) -> Manifest | dict[str, Any]:
         """Return where the numbers came from; {} where the run does not tell."""
         return self.files.manifest() or {}
+
+
+def _short_hash(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:12]
+
+
+@lru_cache(maxsize=256)  # most runs of a collection have the same data
+def _key_of(fingerprints: tuple[tuple[str, str], ...]) -> str:
+    return _short_hash(dict(fingerprints))[:8]

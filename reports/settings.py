@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.errors import FmtlbenchError, UsageError, nearest
 from ..base.words import inflect, say_count
-from ..config.setting import SHORT, Setting, check_axis
+from ..config.setting import Setting, check_axis, short_name
 from .collect import Collection, RunRecord
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def merge_settings(collection: Collection, axes: Sequence[str]) -> Collection:
         rest = setting.apart_from(axes)
         scenario = "several scenarios" if "scenario" in axes else rest.value("scenario")
         table = (scenario, "" if other_data else run.data_key, rest.key)
-        merged.append(replace(run, row=row, table=table, label=", ".join(row)))
+        merged.append(replace(run, row=row, merged=table, label=", ".join(row)))
     _refuse_mixed_rows(merged, values)
     if "scenario" in axes:  # of the same data, other scenarios may use another part
         _refuse_other_data(merged)
@@ -285,7 +285,7 @@ def say_departures(departures: Mapping[str, Any]) -> str:
         if path == "federation.rounds":
             words.append(say_count(value, "round"))
         elif path.rpartition(".")[0] not in _IMAGES:
-            words.append(f"{SHORT.get(path, path)} {_text(value)}")
+            words.append(f"{short_name(path)} {_text(value)}")
     return ", ".join(words)
 
 
@@ -324,7 +324,7 @@ def _by_config(runs: Sequence[RunRecord], axes: Sequence[str]) -> list[str]:
     rest = [run.values.apart_from([*_TOLD, *axes]).values for run in runs]
     keys = [k for k in dict.fromkeys(k for values in rest for k in values) if len({repr(v.get(k)) for v in rest}) > 1]
     more = f" and {len(keys) - MOST_TOLD} more" if len(keys) > MOST_TOLD else ""
-    return [", ".join(f"{SHORT.get(k, k)} {_text(values.get(k))}" for k in keys[:MOST_TOLD]) + more for values in rest]
+    return [", ".join(f"{short_name(k)} {_text(values.get(k))}" for k in keys[:MOST_TOLD]) + more for values in rest]
 
 
 def _text(value: Any) -> str:

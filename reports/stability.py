@@ -7,7 +7,7 @@ and how many seeds would tell two methods apart. No torch.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
@@ -17,12 +17,12 @@ from ..base.errors import UsageError, nearest
 from ..base.words import say_count
 from .code_notes import code_notes
 from .collect import Collection
-from .compare import Installed, differences, published_runs, rows_for
 from .delta import BaseError, Delta, Gain, Units, gain, mean_units, primary_scores
 from .gains import Method, method_of
 from .intervals import LEVEL, corrected, mean_interval, mean_p, standard_error, std_interval
 from .leaderboard import Board, boards
-from .published import Published, load_published, number, published_names
+from .papers.compare import Installed, differences, published_runs, rows_for
+from .papers.published import Published, load_published, number, published_names
 from .reruns import Rerun
 from .settings import listed
 from .stats.order import METHODS, SEEDS, Agreement, Correlation, half_agreement, order_correlation
@@ -31,13 +31,13 @@ from .stats.ranks import StatsError
 from .table import Cell, mean_cell
 
 ANY = "any of these"
+ONE_SEED = "one seed has no spread"
 
 
 @dataclass(frozen=True)
 class Noise:
     """What the seeds do to one method."""
 
-    method: Method
     seeds: tuple[int, ...]
     delta: Gain
     std: Cell  # of Δm, with its interval
@@ -80,7 +80,7 @@ class Reruns:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two methods' Δm, seed by seed; `needed` None: more seeds than `stats.power.MOST`."""
+    """Two methods' Δm, seed by seed; `seeds_needed` None: more than `stats.power.MOST`."""
 
     a: Method
     b: Method
@@ -89,12 +89,14 @@ class Pair:
     std: float
     interval: tuple[float, float]
     p: float
-    needed: int | None
-    p_corrected: float = math.nan  # over all pairs of the setting
+    p_holm: float  # corrected for all pairs of the setting
+    apart: bool  # at 95 %
+    seeds_needed: int | None
 
-    @property
-    def apart(self) -> bool:
-        return self.p_corrected < 1 - LEVEL
+    def turned(self) -> Pair:
+        """Return the pair the other way round."""
+        low, high = self.interval
+        return replace(self, a=self.b, b=self.a, mean=-self.mean, interval=(-high, -low))
 
 
 @dataclass(frozen=True)
@@ -126,8 +128,9 @@ class Stability:
     beside: Beside | None = None
 
     def pair(self, a: Method, b: Method) -> Pair | None:
-        """Return the pair of two methods in whatever order."""
-        return next((pair for pair in self.pairs if {pair.a, pair.b} == {a, b}), None)
+        """Return what is known of two methods, in this order."""
+        found = next((pair for pair in self.pairs if {pair.a, pair.b} == {a, b}), None)
+        return found.turned() if found and found.a != a else found
 
 
 @dataclass(frozen=True)
@@ -190,41 +193,39 @@ def _check_bases(found: Sequence[Board], delta: Delta) -> None:
 
 
 def _stability(board: Board, question: Question, reruns: Sequence[Rerun], notes: Sequence[str]) -> Stability:
-    noise = {method: _noise(board, method, board.gains[method]) for method in board.methods}
+    noise = {method: _noise(board, method) for method in board.methods}
     order, order_note = _order(noise)
-    names = {run.name for run in board.runs}
-    again = _reruns(board, noise, [rerun for rerun in reruns if rerun.run.name in names])
     pairs = _pairs(noise, question.power)
-    return Stability(
-        board, question.power, noise, again, order, order_note, pairs, question.pair, (*notes, *code_notes(board.runs))
-    )
+    notes = (*notes, *code_notes(board.runs))
+    again = _reruns(board, noise, reruns)
+    return Stability(board, question.power, noise, again, order, order_note, pairs, question.pair, notes)
 
 
 # -- seeds -------------------------------------------------------------------------------------------------------------
 
 
-def _noise(board: Board, method: Method, delta: Gain) -> Noise:
-    seeds = board.units[method]
-    values = list(delta.by_seed.values())
+def _noise(board: Board, method: Method) -> Noise:
+    seeds, delta = board.units[method], board.gains[method]
+    own = _leave_one_out(board, seeds)
+    std = _spread(delta, std_interval)
     if board.bases[method].method == method:
         std = Cell(note="Δm is against these very runs: self-noise says how far they move")
-    elif len(values) > 1:
-        std = Cell(_std(values), n=len(values), interval=std_interval(values))
-    else:
-        std = Cell(note=delta.cell.note or "one seed has no spread")
-    own = _leave_one_out(board, seeds)
-    if len(own.by_seed) > 1:
-        self_noise = Cell(_std(list(own.by_seed.values())), n=len(own.by_seed))
-    else:
-        self_noise = Cell(note=own.cell.note)
     columns = {column.key: mean_cell(_by_seed(board, method, column.key)) for column in board.columns}
-    return Noise(method, tuple(seeds), delta, std, own, self_noise, columns)
+    return Noise(tuple(seeds), delta, std, own, _spread(own, lambda values: None), columns)
+
+
+def _spread(found: Gain, interval: Callable[[Sequence[float]], tuple[float, float] | None]) -> Cell:
+    """Return the standard deviation of Δm over seeds; where there is none, why."""
+    values = list(found.by_seed.values())
+    if len(values) < 2:
+        return Cell(note=found.cell.note or ONE_SEED)
+    return Cell(_std(values), n=len(values), interval=interval(values))
 
 
 def _leave_one_out(board: Board, seeds: Mapping[int, Units]) -> Gain:
     """Return Δm of each seed against the mean of the other seeds of the same method."""
     if len(seeds) < 2:
-        return Gain(Cell(note="one seed has no spread"))
+        return Gain(Cell(note=ONE_SEED))
     others = {seed: mean_units(units for other, units in seeds.items() if other != seed) for seed in seeds}
     return gain(seeds, others, board.up, "the method's other seeds", replace(board.delta, reference=None))
 
@@ -247,27 +248,28 @@ def _std(values: Sequence[float]) -> float:
 
 
 def _reruns(board: Board, noise: Mapping[Method, Noise], reruns: Sequence[Rerun]) -> list[Reruns]:
+    here = {run.name for run in board.runs}
     kinds: dict[Method, dict[str, list[Rerun]]] = {}
     for rerun in reruns:
-        of = kinds.setdefault(method_of(rerun.run), {})
-        of.setdefault(rerun.differs, []).append(rerun)
+        if rerun.run.name in here:
+            kinds.setdefault(method_of(rerun.run), {}).setdefault(rerun.differs, []).append(rerun)
     found = []
     for method in (method for method in board.methods if method in kinds):
         of = kinds[method]
         if len(of) > 1:
             of = {ANY: [rerun for members in of.values() for rerun in members], **of}
-        found += [_moved(board, noise[method], kind, members) for kind, members in of.items()]
+        found += [_moved(board, method, noise[method], kind, members) for kind, members in of.items()]
     return found
 
 
-def _moved(board: Board, noise: Noise, kind: str, reruns: Sequence[Rerun]) -> Reruns:
+def _moved(board: Board, method: Method, noise: Noise, kind: str, reruns: Sequence[Rerun]) -> Reruns:
     """Return how far reruns moved Δm: both runs of a pair are compared with the same run of the baseline."""
     deltas: list[float] = []
     columns: dict[str, list[float]] = {column.key: [] for column in board.columns}
-    base = board.bases[noise.method]
+    base = board.bases[method]
     for rerun in reruns:
         seed = rerun.run.summary["seed"]
-        before = board.scores[noise.method][seed]
+        before = board.scores[method][seed]
         scores, _ = primary_scores(rerun.again.summary["scores"], board.split)
         after = {at: scores.get(at, math.nan) for at in before}
         old, new = _columns_of(before), _columns_of(after)
@@ -282,10 +284,10 @@ def _moved(board: Board, noise: Noise, kind: str, reruns: Sequence[Rerun]) -> Re
             deltas.append(math.nan if was is None or now is None else now - was)
     moves = {}
     for key, differences_of in columns.items():
-        seeds = [value for value in _by_seed(board, noise.method, key) if not math.isnan(value)]
+        seeds = [value for value in _by_seed(board, method, key) if not math.isnan(value)]
         widest = max(seeds) - min(seeds) if len(seeds) > 1 else None
         moves[key] = _moves(differences_of, noise.columns[key].std, widest)
-    return Reruns(noise.method, kind, len(reruns), _moves(deltas, noise.self_noise.value), moves)
+    return Reruns(method, kind, len(reruns), _moves(deltas, noise.self_noise.value), moves)
 
 
 def _moves(moved: Sequence[float], seeds_std: float | None, seeds_largest: float | None = None) -> Moves:
@@ -331,19 +333,23 @@ def _has_pair(board: Board, pair: tuple[str, str]) -> bool:
 
 def _pairs(noise: Mapping[Method, Noise], power: float) -> list[Pair]:
     """Return all pairs with two seeds or more in common."""
-    pairs = []
+    differences: dict[tuple[Method, Method], dict[int, float]] = {}
     for a, b in combinations(noise, 2):
         ours, theirs = noise[a].delta.by_seed, noise[b].delta.by_seed
-        seeds = tuple(seed for seed in ours if seed in theirs)
-        if len(seeds) < 2:
-            continue
-        values = [ours[seed] - theirs[seed] for seed in seeds]
+        by_seed = {seed: ours[seed] - theirs[seed] for seed in ours if seed in theirs}
+        if len(by_seed) > 1:
+            differences[a, b] = by_seed
+    p = [mean_p(list(by_seed.values())) for by_seed in differences.values()]
+    pairs = []
+    for ((a, b), by_seed), alone, holm in zip(differences.items(), p, corrected(p)):
+        values = list(by_seed.values())
         mean, std = math.fsum(values) / len(values), _std(values)
         mean = 0.0 if abs(mean) <= 1e-9 else mean
         needed = seeds_needed(mean, std, power)
-        pairs.append(Pair(a, b, seeds, mean, std, mean_interval(values), mean_p(values), needed))
-    adjusted = corrected([pair.p for pair in pairs])
-    return [replace(pair, p_corrected=p) for pair, p in zip(pairs, adjusted)]
+        pairs.append(
+            Pair(a, b, tuple(by_seed), mean, std, mean_interval(values), alone, holm, holm < 1 - LEVEL, needed)
+        )
+    return pairs
 
 
 # -- a published order -------------------------------------------------------------------------------------------------

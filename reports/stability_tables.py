@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 from ..base.words import say_count
 from .gains import Method
 from .settings import describe
-from .stability import Moves, Pair, Reruns, Stability, effects
+from .stability import Moves, Noise, Pair, Reruns, Stability, effects
 from .stats.power import MOST
 from .table import Cell, Column, Row, Table
 
@@ -63,7 +63,7 @@ def _noise(one: Stability) -> Table:
         columns.append(Column(f"{c.key}_std_percent", c.title, "std %", c.heading))
     rows = []
     for method, noise in one.noise.items():
-        cells = [Cell(float(len(noise.seeds))), _only(noise.delta.cell), noise.std, noise.self_noise]
+        cells = [Cell(float(len(noise.seeds))), replace(noise.delta.cell, interval=None), noise.std, noise.self_noise]
         for cell in noise.columns.values():
             cells += [Cell(cell.std, note=cell.note), Cell(_percent(cell))]
         rows.append(Row(method[1], tuple(cells)))
@@ -77,11 +77,6 @@ def _noise(one: Stability) -> Table:
         *one.notes,
     ]
     return _table(one, "noise", "noise over seeds", ("Method",), columns, rows, notes)
-
-
-def _only(cell: Cell) -> Cell:
-    """Return the mean alone."""
-    return Cell(cell.value, n=cell.n, note=cell.note)
 
 
 def _percent(cell: Cell) -> float | None:
@@ -101,9 +96,8 @@ def _reruns(one: Stability) -> Table:
     ]
     rows = []
     for again in one.reruns:
-        d = again.delta
-        cells = (Cell(float(again.pairs)), Cell(d.std), Cell(d.largest), Cell(d.seeds_std), _verdict(again))
-        rows.append(Row((_label(again.method), again.kind), cells))
+        numbers = (float(again.pairs), again.delta.std, again.delta.largest, again.delta.seeds_std)
+        rows.append(Row((_label(again.method), again.kind), (*map(Cell, numbers), _verdict(again))))
     notes = [
         "a rerun: the same method, setting and seed with sums in another order or on another machine; both runs of a "
         "pair are compared with the same run of the baseline",
@@ -140,21 +134,17 @@ def _rerun_columns(one: Stability) -> Table:
 
 
 def _order(one: Stability) -> Table:
-    columns = [
-        Column("methods", "methods", digits=0),
-        Column("seeds", "seeds", digits=0),
-        Column("splits", "splits", digits=0),
-        Column("tau", "τ"),
-        Column("p", "p", digits=4),
-    ]
-    notes = []
+    columns = [Column(name, name, digits=0) for name in ("methods", "seeds", "splits")]
+    columns += [Column("tau", "τ"), Column("p", "p", digits=4)]
+    cells, notes = [Cell()] * 3 + [Cell(note=one.order_note), Cell()], []
     if a := one.order:
-        counts = [Cell(float(n)) for n in (a.methods, a.seeds, a.splits)]
-        cells = (*counts, Cell(a.tau, interval=(a.low, a.high)), Cell())
-        notes += [a.words(), one.order_note]
-    else:
-        cells = (Cell(), Cell(), Cell(), Cell(note=one.order_note), Cell())
-    rows = [Row(("halves of the seeds",), cells)]
+        cells = [
+            *(Cell(float(n)) for n in (a.methods, a.seeds, a.splits)),
+            Cell(a.tau, interval=(a.low, a.high)),
+            Cell(),
+        ]
+        notes = [a.words(), one.order_note]
+    rows = [Row(("halves of the seeds",), tuple(cells))]
     if one.beside:
         c, count = one.beside.correlation, Cell(float(len(one.beside.rows)))
         tau, p = (Cell(c.tau), Cell(c.p)) if c else (Cell(note=one.beside.no_tau), Cell())
@@ -168,7 +158,7 @@ def _order(one: Stability) -> Table:
 def _needed(pair: Pair | None, signs: str = "") -> Cell:
     if pair is None:
         return Cell(note="fewer than two seeds in common with a Δm")
-    return Cell(word=MANY) if pair.needed is None else Cell(float(pair.needed), signs=signs)
+    return Cell(word=MANY) if pair.seeds_needed is None else Cell(float(pair.seeds_needed), signs=signs)
 
 
 def _test(one: Stability) -> str:
@@ -206,26 +196,19 @@ def _pair(one: Stability) -> Table:
         Column("apart", "apart"),
         Column("seeds_needed", "seeds needed", digits=0),
     ]
-    pair = one.pair(a, b)
-    if pair is None:
-        cells = (*[Cell()] * 6, _needed(None))
-    else:
-        sign = 1 if pair.a == a else -1
-        ends = tuple(sorted(sign * end for end in pair.interval))
-        cells = (
+    cells = [Cell()] * 6
+    if pair := one.pair(a, b):
+        cells = [
             Cell(float(len(pair.seeds))),
-            Cell(sign * pair.mean, interval=ends),
-            Cell(pair.std),
-            Cell(pair.p),
-            Cell(pair.p_corrected),
+            Cell(pair.mean, interval=pair.interval),
+            *map(Cell, (pair.std, pair.p, pair.p_holm)),
             Cell(word="yes" if pair.apart else "no"),
-            _needed(pair),
-        )
+        ]
     notes = [
         _test(one),
         f"apart: p of the paired t-test, Holm over {say_count(len(one.pairs), 'pair')} of this setting, below 0.05",
     ]
-    rows = [Row((_label(a), _label(b)), cells)]
+    rows = [Row((_label(a), _label(b)), (*cells, _needed(pair)))]
     return _table(one, "pair", NEEDED, ("A", "B"), columns, rows, notes)
 
 
@@ -272,92 +255,74 @@ def as_json(found: Sequence[Stability]) -> list[dict[str, Any]]:
 
 def _setting(one: Stability) -> dict[str, Any]:
     run = one.board.runs[0]
-    units = {column.key: column.metric for column in one.board.columns}
-    methods = []
-    for method, n in one.noise.items():
-        columns = {
-            key: {"mean": cell.value, "std": cell.std, "std_percent": _percent(cell), "seeds": cell.n or 0}
-            for key, cell in n.columns.items()
-        }
-        methods.append(
-            {
-                "method": _label(method),
-                "algorithm": method[0],
-                "seeds": list(n.seeds),
-                "delta_m": n.delta.cell.value,
-                "delta_m_by_seed": _keyed(n.delta.by_seed),
-                "delta_m_std": n.std.value,
-                "delta_m_std_interval": n.std.interval,
-                "self_noise": n.self_noise.value,
-                "self_delta_m_by_seed": _keyed(n.own.by_seed),
-                "columns": columns,
-                "notes": list(dict.fromkeys(filter(None, (n.delta.cell.note, n.std.note, n.self_noise.note)))),
-            }
-        )
-    reruns = [
-        {
-            "method": _label(r.method),
-            "differs": r.kind,
-            "pairs": r.pairs,
-            "delta_m": _moves(r.delta),
-            "columns": {key: _moves(m) for key, m in r.columns.items()},
-            "within_seeds": None if r.beyond_seeds is None else not r.beyond_seeds,
-            "beyond_seeds": r.beyond_seeds,
-        }
-        for r in one.reruns
-    ]
-    pairs = [
-        {
-            "a": _label(p.a),
-            "b": _label(p.b),
-            "seeds": list(p.seeds),
-            "mean": p.mean,
-            "std": p.std,
-            "interval": p.interval,
-            "p": p.p,
-            "p_holm": p.p_corrected,
-            "apart": p.apart,
-            "seeds_needed": p.needed,
-        }
-        for p in one.pairs
-        if one.asked is None or {p.a[1][0], p.b[1][0]} == set(one.asked)
-    ]
     return {
         "setting": run.setting,
         "scenario": run.summary["scenario"],
         "split": one.board.split,
-        "metrics": units,
+        "metrics": {column.key: column.metric for column in one.board.columns},
         "delta": one.board.delta.words(next(iter(one.board.bases.values())).title),
-        "methods": methods,
-        "reruns": reruns,
+        "methods": [_method(method, noise) for method, noise in one.noise.items()],
+        "reruns": [
+            {
+                "method": _label(again.method),
+                "differs": again.kind,
+                "pairs": again.pairs,
+                "delta_m": _moves(again.delta),
+                "columns": {key: _moves(moves) for key, moves in again.columns.items()},
+                "within_seeds": None if again.beyond_seeds is None else not again.beyond_seeds,
+                "beyond_seeds": again.beyond_seeds,
+            }
+            for again in one.reruns
+        ],
         "order": asdict(one.order) if one.order else None,
         "order_note": one.order_note,
         "power": one.power,
-        "pairs": pairs,
+        "pairs": [
+            asdict(pair) | {"a": _label(pair.a), "b": _label(pair.b)}
+            for pair in one.pairs
+            if one.asked is None or {pair.a[1][0], pair.b[1][0]} == set(one.asked)
+        ],
         "published": _beside(one),
         "notes": list(one.notes),
     }
 
 
+def _method(method: Method, noise: Noise) -> dict[str, Any]:
+    columns = {
+        key: {"mean": cell.value, "std": cell.std, "std_percent": _percent(cell), "seeds": cell.n or 0}
+        for key, cell in noise.columns.items()
+    }
+    return {
+        "method": _label(method),
+        "algorithm": method[0],
+        "seeds": list(noise.seeds),
+        "delta_m": noise.delta.cell.value,
+        "delta_m_by_seed": _keyed(noise.delta.by_seed),
+        "delta_m_std": noise.std.value,
+        "delta_m_std_interval": noise.std.interval,
+        "self_noise": noise.self_noise.value,
+        "self_delta_m_by_seed": _keyed(noise.own.by_seed),
+        "columns": columns,
+        "notes": list(dict.fromkeys(filter(None, (noise.delta.cell.note, noise.std.note, noise.self_noise.note)))),
+    }
+
+
 def _beside(one: Stability) -> dict[str, Any] | None:
-    if one.beside is None:
+    if (b := one.beside) is None:
         return None
-    b = one.beside
-    methods = [
-        {
-            "method": _label(method),
-            "measured": one.noise[method].delta.cell.value,
-            "measured_std": one.noise[method].std.value,
-            "published": float(printed),
-        }
-        for method, printed in b.rows
-    ]
-    correlation = asdict(b.correlation) if b.correlation else None
     return {
         "table": b.published.name,
         "column": b.column,
-        "methods": methods,
-        "correlation": correlation,
+        "methods": [
+            {
+                "method": _label(method),
+                "measured": one.noise[method].delta.cell.value,
+                "measured_std": one.noise[method].std.value,
+                "published": float(printed),
+            }
+            for method, printed in b.rows
+        ],
+        "correlation": asdict(b.correlation) if b.correlation else None,
         "unlike": list(b.unlike),
         "notes": list(b.notes),
     }
@@ -367,5 +332,5 @@ def _moves(moves: Moves) -> dict[str, Any]:
     return asdict(moves) | {"within_seeds": moves.within_seeds}
 
 
-def _keyed(by_seed: dict[int, float]) -> dict[str, float]:
+def _keyed(by_seed: Mapping[int, float]) -> dict[str, float]:
     return {str(seed): value for seed, value in by_seed.items() if math.isfinite(value)}

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ..base.errors import UsageError, unknown
+from ..base.errors import UsageError, short_repr, unknown
+from ..base.extends import ENDINGS, EXTENDS, read_ancestry
+from ..base.located import Items, Tree, locate
 from ..base.names import check_name, name_files
 from ..base.schema import build
 from ..base.yamlfile import load_yaml
-from ..data.plugins import take_file
 from ._parameters import Parameters
 from ._probe import ROLES, Expectation, Probe
 from ._schema import ClientSpec, Partition, Scenario, check_client_names, check_images, check_scenario
@@ -33,6 +34,10 @@ __all__ = [
     "scenario_files",
     "take_files",
 ]
+
+
+# In a file that extends another: what differs in each of its groups of clients, and groups that come after them.
+EACH, FURTHER = "each", "further"
 
 
 def scenario_files() -> dict[str, Path]:
@@ -66,23 +71,61 @@ def probe_names() -> list[str]:
     return [name for name, file in scenario_files().items() if load_scenario(str(file)).probe is not None]
 
 
-def read_scenario(name: str) -> tuple[str, dict, dict[str, str]]:
-    """Read a scenario by name or by path, before overrides and checks; return its name, data and origins."""
-    if name.endswith((".yml", ".yaml")):
-        path = Path(name)
-    else:
+def read_scenario(name: str) -> tuple[str, Tree]:
+    """Read a scenario by name or by path with all that it extends, before overrides and checks: its name, its data."""
+    ancestry = read_ancestry(name, "", "scenario", _find_scenario, _load)
+    data = Tree()
+    for _, own in reversed(ancestry):
+        data.pop("description", None)  # of what is extended
+        _extend(data, own)
+    return ancestry[0][0].stem, data
+
+
+def _find_scenario(given: str, where: str) -> Path:
+    """Return the file of a scenario that is given by name or by path; `where` names it, if a file does."""
+    if not given.endswith(ENDINGS):
         files = scenario_files()
-        if name not in files:
-            raise unknown("scenario", name, files)
-        path = files[name]
+        if given not in files:
+            raise unknown("scenario", given, files, where)
+        return files[given]
+    path = Path(given)
+    if where and not path.is_file():
+        raise UsageError(f"{where}: no such file: {path}")
+    return path
+
+
+def _load(path: Path) -> Tree:
+    """Read one file, unmerged; refuse what is not of a scenario's form."""
     check_name(path.stem, "scenario", str(path))
-    data, origins = load_yaml(path)
+    data = load_yaml(path)
     if not isinstance(data, dict):
         raise UsageError(f"{path}: expected a mapping with keys description, paper, version, clients")
     if "name" in data:
-        raise UsageError(f"{origins['name']}: name: a scenario is named by its file ({path.stem}); remove the key")
+        raise UsageError(f"{locate(data, 'name')}: name: a scenario is named by its file ({path.stem}); remove the key")
+    for key, form in ((EACH, dict), (FURTHER, list)):
+        if key not in data:
+            continue
+        where = f"{locate(data, key)}: {key}"
+        if EXTENDS not in data or "clients" in data:
+            raise UsageError(f"{where}: is said of another scenario's clients; name it with extends, leave clients")
+        if not isinstance(data[key], form):
+            expected = "a mapping" if form is dict else "a list"
+            raise UsageError(f"{where}: expected {expected}, got {short_repr(data[key])}")
     _complete_paths(path, data)
-    return path.stem, data, origins
+    return data
+
+
+def _extend(data: Tree, own: Tree) -> None:
+    """Put what a file says into the data of what it extends."""
+    each, further = own.pop(EACH, Tree()), own.pop(FURTHER, Items())
+    data.merge(own)
+    groups = data.get("clients")
+    if isinstance(groups, Items):
+        for group in groups:
+            if isinstance(group, Tree):
+                group.merge(each.copy())
+        for i, group in enumerate(further):
+            groups.add(group, locate(further, str(i)))
 
 
 def _complete_paths(path: Path, data: dict) -> None:
@@ -92,12 +135,12 @@ def _complete_paths(path: Path, data: dict) -> None:
         return str((path.parent / value).absolute()) if isinstance(value, str) and value.endswith(endings) else value
 
     if isinstance(files := data.get("datasets"), list):
-        data["datasets"] = [beside(file, "") for file in files]
-    if isinstance(rule := data.get("partition"), dict):
-        rule["kind"] = beside(rule.get("kind", "equal"), ".py")
+        files[:] = [beside(file, "") for file in files]
+    if isinstance(rule := data.get("partition"), dict) and "kind" in rule:
+        rule["kind"] = beside(rule["kind"], ".py")
     for group in _list_groups(data):
         if isinstance(tasks := group.get("tasks"), list):
-            group["tasks"] = [beside(task, ".py") for task in tasks]
+            tasks[:] = [beside(task, ".py") for task in tasks]
 
 
 def take_files(data: dict, tree: dict, where: str = "") -> None:
@@ -108,6 +151,8 @@ def take_files(data: dict, tree: dict, where: str = "") -> None:
         tree: the tree of the config, which notes the files.
         where: what messages begin with.
     """
+    from ..data.plugins import take_file  # here: reports read a config's roles without data
+
     rule = data.get("partition")
     if isinstance(rule, dict) and isinstance(kind := rule.get("kind"), str) and kind.endswith(".py"):
         rule["kind"] = take_file("partition", kind, where, tree)
@@ -119,15 +164,17 @@ def take_files(data: dict, tree: dict, where: str = "") -> None:
 
 
 def _list_groups(data: dict) -> list[dict]:
-    groups = data.get("clients")
-    return [group for group in groups if isinstance(group, dict)] if isinstance(groups, list) else []
+    """List what a scenario says of groups of clients, in whatever form of it makes sense so far."""
+    listed = [group for key in ("clients", FURTHER) if isinstance(data.get(key), list) for group in data[key]]
+    return [group for group in (*listed, data.get(EACH)) if isinstance(group, dict)]
 
 
 def load_scenario(name: str) -> Scenario:
     """Load and check a scenario by name or by path, with its parameters at their defaults."""
-    stem, data, origins = read_scenario(name)
-    Parameters(stem, data, origins).fill(data)
+    stem, data = read_scenario(name)
+    Parameters(stem, data).fill(data)
     take_files(data, {}, name)
-    scenario = build(Scenario, {"name": stem, **data}, origins)
-    check_scenario(scenario, origins)
+    data["name"] = stem
+    scenario = build(Scenario, data)
+    check_scenario(scenario, data)
     return scenario

@@ -9,12 +9,13 @@ from __future__ import annotations
 import dataclasses
 import math
 import numbers
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from ..base.errors import UnknownNameError, UsageError, nearest, short_repr
-from ..base.schema import build, locate
+from ..base.located import Tree, locate, look_up
+from ..base.schema import build
 from ._schema import Scenario
 
 FIELDS = ("clients", "partition")  # where a parameter may stand
@@ -38,32 +39,32 @@ class Parameters:
     Args:
         scenario: the scenario's name, for messages.
         tree: the scenario as read from its file; its `parameters` are taken out.
-        origins: dotted path → `file:line` or flag, as `load_yaml` gives it.
-        path: where the scenario lies in `origins`: "" or "scenario".
+        path: where the scenario lies in what is built: "" or "scenario".
     """
 
-    def __init__(self, scenario: str, tree: dict, origins: MutableMapping[str, str], path: str = "") -> None:
-        self._scenario, self._origins, self._path = scenario, origins, path
-        declared = tree.pop("parameters", None) or {}
+    def __init__(self, scenario: str, tree: Tree, path: str = "") -> None:
+        self._scenario, self._said = scenario, tree
+        declared = tree.get("parameters") or {}
         if not isinstance(declared, dict):
             raise self._complain("parameters", f"expected a mapping of names, got {short_repr(declared)}")
         self.declared: dict[str, Declaration] = {}
         self._given: dict[str, tuple[Any, str]] = {}
-        for name, fields in declared.items():
+        for name in declared:
             field = f"parameters.{name}"
             if not isinstance(name, str) or not name.isidentifier():
                 raise self._complain(field, f"{name!r} is not a name; letters, digits and _ only")
-            declaration = build(Declaration, fields, origins, self._join(field))
+            declaration = build(Declaration, look_up(tree, field), f"{path}.{field}" if path else field)
             if not _is_number(declaration.default):
                 raise self._complain(f"{field}.default", f"expected a number, got {short_repr(declaration.default)}")
             self.declared[name] = declaration
-            self._check(name, declaration.default, locate(self._join(f"{field}.default"), origins))
+            self._check(name, declaration.default, locate(self._said, f"{field}.default"))
         used = set()
         for _, _, field, name in self._find_places(tree):
             used.add(self._check_declared(name, field))
         for name in self.declared:
             if name not in used:
                 raise self._complain(f"parameters.{name}", f"nothing uses it; write ${name} where it belongs")
+        tree.pop("parameters", None)
 
     def take(self, key: str, value: Any, flag: str) -> bool:
         """Return whether the override `key=value` is for a parameter; if so, keep its value until `fill`."""
@@ -86,9 +87,8 @@ class Parameters:
         used = {}
         for node, key, field, name in list(self._find_places(tree)):
             value, flag = self._given.get(self._check_declared(name, field), (self.declared[name].default, ""))
-            node[key] = used[name] = value
-            if flag:
-                self._origins[self._join(field)] = flag
+            used[name] = value
+            node.put(key, value, flag or locate(node, str(key)))
         for name, (_, flag) in self._given.items():
             if name not in used:
                 raise UsageError(f"{flag}: nothing uses {name!r} any more; another --set replaced it")
@@ -122,14 +122,8 @@ class Parameters:
         close = nearest(near, self.declared) if near else ""
         return f"{close} declared: {listing}" if close.startswith("did") else f"declared: {listing}"
 
-    def _join(self, field: str) -> str:
-        return f"{self._path}.{field}" if self._path else field
-
-    def _where(self, field: str) -> str:
-        return f"{locate(self._join(field), self._origins)}: {field}"
-
     def _complain(self, field: str, message: str, kind: type[UsageError] = UsageError) -> UsageError:
-        return kind(f"{self._where(field)}: {message}")
+        return kind(f"{locate(self._said, field)}: {field}: {message}")
 
 
 def _find(parent: Any, key: Any, field: str) -> Iterator[tuple[Any, Any, str, str]]:

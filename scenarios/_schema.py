@@ -9,8 +9,9 @@ from itertools import count
 from typing import Any, Literal
 
 from ..base.errors import RefusedError, UsageError, nearest
+from ..base.located import locate
 from ..base.names import check_name
-from ..base.schema import limits, locate
+from ..base.schema import limits
 from ..data.datasets import domains
 from ..data.partitions import PARTITIONS
 from ..tasks import TASKS
@@ -65,17 +66,21 @@ class Scenario:
     """One benchmark setting: who the clients are and how they are judged."""
 
     name: str
-    description: str
-    paper: str
+    description: str = limits(role="neutral")
+    paper: str = limits(role="neutral")
     version: int
     clients: tuple[Group, ...]
     partition: Partition = Partition()
     evaluation: tuple[Literal["global", "personal", "unseen"], ...] = ("global",)
     # What the paper's clients exchange, unless federation.exchange says otherwise: decoders one by one, or models.
-    exchange: Literal["decoders", "models"] = "decoders"
+    # `federation.exchange` is what the run used.
+    exchange: Literal["decoders", "models"] = limits("decoders", role="neutral")
     parameters: dict[str, Any] = field(default_factory=dict)  # name → number: what the file left open, as it was set
-    probe: Probe | None = None  # what is known of the answer here, if anything is
-    datasets: tuple[str, ...] = ()  # files that bring its datasets, .py or .yml, beside the scenario's own file
+    # What is known of the answer here, if anything is: used after the runs, to judge them.
+    probe: Probe | None = limits(None, role="neutral")
+    datasets: tuple[str, ...] = limits(
+        (), role="neutral"
+    )  # files that bring its datasets, .py or .yml, beside the scenario's own file
 
     def parties(self) -> tuple[ClientSpec, ...]:
         """Return the clients that take part one by one, in file order, each with an id of its own."""
@@ -165,12 +170,11 @@ def held_tasks(group: Group, number: int) -> tuple[str, ...]:
     return tuple(group.tasks[(number * step + j) % len(group.tasks)] for j in range(group.hold))
 
 
-def check_images(
-    scenario: Scenario, images: Mapping[str, int | None], chosen: bool, origins: Mapping[str, str], path: str = ""
-) -> None:
+def check_images(scenario: Scenario, images: Mapping[str, int | None], chosen: bool, said: Mapping[str, Any]) -> None:
     """Refuse more clients than a domain has training images; the error names the largest group of them.
 
-    `chosen`: the numbers of images are the user's or the preset's, not those of a real dataset.
+    `chosen`: the numbers of images are the user's or the preset's, not those of a real dataset. `said`: what the
+    scenario was made of.
     """
     pools: dict[tuple[str, str | None], dict[int, int]] = {}  # who shares images: index of a group → its clients
     for i, group in enumerate(scenario.clients):
@@ -181,35 +185,32 @@ def check_images(
         if reason := scenario.too_crowded(domain, sum(counts.values()), images[domain], chosen):
             largest = max(counts, key=counts.get)
             field = f"clients.{largest}.count" if counts[largest] > 1 else "clients"
-            where = locate(f"{path}.{field}" if path else field, origins)
-            raise RefusedError(f"{where}: {field}: {reason}")
+            raise RefusedError(f"{locate(said, field)}: {field}: {reason}")
 
 
 def _make_id(group: Group) -> str:
     return f"{group.dataset}-{group.tasks[0] if len(group.tasks) == 1 else 'multi'}"
 
 
-def check_client_names(scenario: Scenario, origins: Mapping[str, str], path: str = "") -> None:
-    """Refuse ids that cannot name a folder of predictions."""
+def check_client_names(scenario: Scenario, said: Mapping[str, Any]) -> None:
+    """Refuse ids that cannot name a folder of predictions; `said` is what the scenario was made of."""
     for i, group in enumerate(scenario.clients):
         if group.id is not None:
             field = f"clients.{i}.id"
-            check_name(group.id, "client", f"{locate(f'{path}.{field}' if path else field, origins)}: {field}")
+            check_name(group.id, "client", f"{locate(said, field)}: {field}")
 
 
-def check_scenario(scenario: Scenario, origins: Mapping[str, str], path: str = "", files: Sequence[str] = ()) -> None:
+def check_scenario(scenario: Scenario, said: Mapping[str, Any], files: Sequence[str] = ()) -> None:
     """Check what the types of the fields do not; every error names file, line and field.
 
     Args:
         scenario: as its file and overrides have it.
-        origins: where each value was written.
-        path: of the scenario in the tree that `origins` speaks of.
+        said: what it was made of.
         files: that bring further datasets.
     """
 
     def complain(field: str, message: str) -> UsageError:
-        here = f"{path}.{field}" if path else field
-        return UsageError(f"{locate(here, origins)}: {field}: {message}")
+        return UsageError(f"{locate(said, field)}: {field}: {message}")
 
     if not scenario.clients:
         raise complain("clients", "a scenario needs at least one client")
@@ -274,7 +275,7 @@ def check_scenario(scenario: Scenario, origins: Mapping[str, str], path: str = "
             if rule not in (fitting := TASKS[task].kind.relabelling):
                 known = nearest(rule, fitting) if fitting else "no rule fits it"
                 raise complain(where, f"no rule {rule!r} for {task}; {known}")
-    check_client_names(scenario, origins, path)
+    check_client_names(scenario, said)
     for name, times in Counter(spec.id for spec in scenario.everybody()).items():
         if times > 1:
             raise complain("clients", f"{times} clients are called {name!r}; give each group an id or a count")

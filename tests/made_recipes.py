@@ -13,7 +13,7 @@ from fmtlbench.base.schema import plain
 from fmtlbench.bench.plan import PlannedRun
 from fmtlbench.bench.recipes import Planned, plan_recipes
 from fmtlbench.config.request import RunRequest
-from fmtlbench.reports.recipes import load_recipe
+from fmtlbench.reports.papers.recipes import load_recipe
 
 Value = Callable[[str, str, str, str], float]  # dataset, task, metric, split → score
 EDGE_LOSS = ("edge_loss_public", "", False)

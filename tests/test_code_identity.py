@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from pathlib import Path
 
 import made_runs
 import pytest
 from copied_package import package  # noqa: F401  (a fixture)
+from rooms import BESIDE
 
 from fmtlbench.cli import main
 from fmtlbench.config.resolve import resolve
-from fmtlbench.runs import code_identity
+from fmtlbench.runs import code_identity, same_code
 from fmtlbench.runs.code_identity import BUILDING, DECIDING, PARTS, CodeIdentity, Sources
 from fmtlbench.runs.configured_code import code_of
+from fmtlbench.runs.recorded_code import code_as_today
 
 
 def changed(before: CodeIdentity, after: CodeIdentity) -> list[str]:
@@ -129,6 +132,36 @@ def test_what_changed_is_told_by_part_and_file(package):  # noqa: F811
     assert after.explain_change(before.parts, {}) == "engine changed; method changed"
     package.append("data/datasets/synth/__init__.py", "\nADDED = 1\n")
     assert identify().explain_change(after.parts, after.files) == "datasets: data/datasets/synth/__init__.py changed"
+
+
+def test_code_that_another_took_the_place_of_counts_as_that(package, monkeypatch):  # noqa: F811
+    before = identify()
+    package.append("engine/client.py", "\nADDED = 1\n")
+    after = identify()
+    table = {"parts": {"engine": {before.engine: after.engine}}, "files": {"old/optim.py": "engine/optim.py"}}
+    monkeypatch.setattr(same_code, "_table", lambda: table)
+    assert after.find_changes(before.parts) == [] and after.explain_change(before.parts, before.files) == ""
+    record = {"sha256": before.sha256, "parts": before.parts, "earlier": [None]}
+    assert code_as_today(record) == {"sha256": after.sha256, "parts": after.parts, "earlier": [None]}
+    assert code_as_today(after_record := {"sha256": after.sha256, "parts": after.parts}) is after_record
+    assert before.find_changes(after.parts) == ["engine"]  # one way only
+    assert changed(after, identify()) == []
+    package.append("engine/client.py", "\nMORE = 1\n")  # what came after the table is a change
+    assert identify().find_changes(before.parts) == ["engine"]
+    moved = {"engine": {**after.files["engine"], "old/optim.py": "0"}}
+    del moved["engine"]["engine/optim.py"]
+    assert "optim.py" in identify().explain_change({**before.parts, "engine": "?"}, moved)
+
+
+def test_stored_runs_count_as_made_by_this_code_as_long_as_the_table_names_it():
+    """The table is whole: each part that it has leads to one code, files that are named exist, and old ones do not."""
+    table = same_code._table()
+    assert set(table["parts"]) <= set(PARTS)
+    root = Path(same_code.FILE).parents[1]
+    for old, new in table["files"].items():
+        beside = root.parent / new if new.split("/")[0] in BESIDE else root / new
+        assert beside.is_file(), new
+        assert not (root / old).exists(), old
 
 
 # -- whose files -------------------------------------------------------------------------------------------------------

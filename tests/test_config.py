@@ -35,7 +35,7 @@ def complaint(*assignments, **given):
 
 def test_an_override_beats_the_preset_and_leaves_its_neighbours():
     plain, changed = configure(), configure("train.lr=0.5", "data.size.nyud=[32, 64]")
-    assert (plain.train.lr, changed.train.lr) == (read_preset("nano")[0]["train"]["lr"], 0.5)
+    assert (plain.train.lr, changed.train.lr) == (read_preset("nano")["train"]["lr"], 0.5)
     assert changed.train.batch_size == plain.train.batch_size == 16
     assert changed.data.size == {"pascal": (64, 64), "nyud": (32, 64)}
     assert changed.train.betas == (0.9, 0.95)  # the preset's, not the default 0.999
@@ -210,7 +210,7 @@ def test_numpy_numbers_are_numbers():
         (["train.lr=1"], ["train.lr=1.0"]),
         (["train.lr=2", "train.batch_size=4"], ["train.batch_size=4", "train.lr=2"]),
         (["data.size={pascal: [32, 32], nyud: [64, 64]}"], ["data.size={nyud: [64, 64], pascal: [32, 32]}"]),
-        ([], [f"train.lr={read_preset('nano')[0]['train']['lr']}"]),  # writing the preset's own value
+        ([], [f"train.lr={read_preset('nano')['train']['lr']}"]),  # writing the preset's own value
         ([], ["algo.weighting=equal"]),  # writing the default
         ([], ["checkpoint_every=5"]),
         ([], ["scenario.description=other words", "scenario.paper=none"]),
@@ -282,7 +282,7 @@ def test_dump_reads_back_to_the_same_config(tmp_path, changes):
     config = configure(*changes)
     file = tmp_path / "config.yaml"
     file.write_text(config.dump(), encoding="utf-8")
-    again = RunConfig.from_tree(*load_yaml(file))
+    again = RunConfig.from_tree(load_yaml(file))
     assert again == config and again.hash() == config.hash()
 
 
@@ -316,7 +316,7 @@ def test_configs_of_older_runs_read_as_what_they_were(tmp_path, lost):
         del tree[section]["exchange"]
     file = tmp_path / "config.yaml"
     file.write_text(yaml.safe_dump(tree))
-    again = RunConfig.from_tree(*load_yaml(file))
+    again = RunConfig.from_tree(load_yaml(file))
     assert again == config and again.hash() == config.hash()
 
 

@@ -139,7 +139,7 @@ def test_a_stored_config_cannot_lead_out_of_its_folder(key, name, tmp_path):
     file = tmp_path / "config.yaml"
     file.write_text(yaml.safe_dump(tree))
     with pytest.raises(UsageError, match=rf"config\.yaml:\d+: ({key}|clients.0.id): .* cannot be the name of a"):
-        RunConfig.from_tree(*load_yaml(file))
+        RunConfig.from_tree(load_yaml(file))
 
 
 def test_whatever_a_message_quotes_it_is_one_line(capsys):

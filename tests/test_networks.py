@@ -14,7 +14,7 @@ from kit import TOY
 
 from fmtlbench.base.errors import FmtlbenchError, RefusedError, UsageError
 from fmtlbench.base.yamlfile import load_yaml
-from fmtlbench.bench.asked import label_of
+from fmtlbench.bench.asked_runs import label_of
 from fmtlbench.bench.grid import Flags, read_grid
 from fmtlbench.cli import main
 from fmtlbench.config.request import RunRequest
@@ -361,7 +361,7 @@ def test_an_older_config_is_read_as_what_it_was(tmp_path, steps):
     config = resolve("local", "iid1_sdmt", overrides={"model.architecture": "tc", "model.options.task_steps": steps})
     file = tmp_path / "config.yaml"
     file.write_text(yaml.safe_dump(old_tree(config, steps)))
-    again = RunConfig.from_tree(*load_yaml(file))
+    again = RunConfig.from_tree(load_yaml(file))
     assert again == config and again.hash() == config.hash()
     assert Setting.of(old_tree(config, steps)) == config.setting()
     assert config.setting().value("model.options.task_steps") == steps
@@ -372,7 +372,7 @@ def test_an_older_config_of_another_network_is_read_too(tmp_path, preset, steps)
     config = resolve("local", "iid1_sdmt", preset, overrides={"model.architecture": "md"})
     file = tmp_path / "config.yaml"
     file.write_text(yaml.safe_dump(old_tree(config, steps)))
-    again = RunConfig.from_tree(*load_yaml(file))
+    again = RunConfig.from_tree(load_yaml(file))
     assert again == config and again.model.options == {}
     assert Setting.of(old_tree(config, steps)) == config.setting()
 

@@ -36,7 +36,7 @@ def test_the_presets():
 def test_every_value_has_its_source_beside_it(name):
     lines = preset_files()[name].read_text(encoding="utf-8").splitlines()
     values = [line for line in lines if re.match(r"  \w+: ", line)]
-    tree, _ = read_preset(name)
+    tree = read_preset(name)
     assert len(values) == sum(len(section) for section in tree.values() if isinstance(section, dict))
     assert [line for line in values if not re.search(r" # .{3,}$", line)] == []
     assert max(map(len, lines)) <= 120
@@ -44,7 +44,7 @@ def test_every_value_has_its_source_beside_it(name):
 
 @pytest.mark.parametrize("name", sorted(PAPERS))
 def test_a_papers_values_are_written_out(name):
-    tree, _ = read_preset(name)
+    tree = read_preset(name)
     assert [keys - set(tree[section]) for section, keys in NAMED.items()] == [set()] * len(NAMED)
     assert len({"warmup_epochs", "warmup_rounds"} & set(tree["train"])) == 1
     config = resolve("local", "st_mt_1", name)
@@ -55,7 +55,7 @@ def test_a_papers_values_are_written_out(name):
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_what_clients_exchange_is_the_scenarios_and_no_presets(name):
-    assert "exchange" not in read_preset(name)[0]["federation"]
+    assert "exchange" not in read_preset(name)["federation"]
     found = {scenario: resolve("local", scenario, name).federation.exchange for scenario in ("st_mt_1", "iid1_sdmt")}
     assert found == {"st_mt_1": "decoders", "iid1_sdmt": "models"}
 
@@ -63,7 +63,7 @@ def test_what_clients_exchange_is_the_scenarios_and_no_presets(name):
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_option_a_preset_gives_a_method_is_one_of_its_own(name):
     for method, given in preset_options(name).items():
-        options = build(ALGORITHMS[method].Params, given, {}, f"algorithms.{method}")
+        options = build(ALGORITHMS[method].Params, given, f"algorithms.{method}")
         assert {key: getattr(options, key) for key in given} == given
 
 
@@ -86,5 +86,5 @@ def test_what_a_run_keeps_reads_back(tmp_path, name, architecture):
     config = resolve("fedhca2", "iid1_sdmt", name, seed=2, overrides={**changes, "federation.participation": 0.5})
     file = tmp_path / "config.yaml"
     file.write_text(config.dump(), encoding="utf-8")
-    again = RunConfig.from_tree(*load_yaml(file))
+    again = RunConfig.from_tree(load_yaml(file))
     assert again == config and again.hash() == config.hash()

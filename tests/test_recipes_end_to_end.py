@@ -17,7 +17,7 @@ from made_recipes import plan
 from fmtlbench.api import launch
 from fmtlbench.bench.recipes import make_table
 from fmtlbench.cli import main
-from fmtlbench.reports.recipes import load_recipe, recipe_names
+from fmtlbench.reports.papers.recipes import load_recipe, recipe_names
 
 QUICK = {
     "data.train_samples": {"pascal": 24, "nyud": 16},

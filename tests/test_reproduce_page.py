@@ -7,7 +7,7 @@ from statistics import median
 import pytest
 
 from fmtlbench.bench.operations import Operations
-from fmtlbench.reports.recipes import recipe_names
+from fmtlbench.reports.papers.recipes import recipe_names
 
 
 @pytest.fixture(scope="module")

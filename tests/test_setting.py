@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import pytest
 
-from fmtlbench.base.schema import plain
+from fmtlbench.base.schema import limits, plain
 from fmtlbench.config.resolve import resolve, resolve_setting
-from fmtlbench.config.setting import AXES, NEUTRAL, OWN, Setting, flatten, is_below
+from fmtlbench.config.roles import Moved, Roles, read_roles, roles
+from fmtlbench.config.setting import AXES, Setting, digest, flatten, identity, is_below
 
 
 def setting(algo="local", scenario="st_mt_1", seed=0, **overrides):
@@ -23,8 +26,55 @@ def test_method_and_seed_are_not_in_it_and_neutral_values_neither():
 
 def test_every_path_that_is_named_exists():
     paths = flatten(plain(resolve("local", "st_mt_1")))
-    for parent in (*NEUTRAL, *OWN, *(path for axis in AXES.values() for path in axis[:1])):
-        assert parent == "clients" or any(is_below(path, [parent]) for path in paths), parent
+    named = (*roles().neutral, *roles().own, *roles().incidental, *roles().since, *roles().now.values())
+    of_networks = set(roles().moved)  # in the options of one network
+    for parent in {*named, *(path for axis in AXES.values() for path in axis[:1])} - of_networks - {"clients"}:
+        assert any(is_below(path, [parent]) for path in paths), parent
+
+
+# Of what has moved there (model.options.task_steps) an old config has the former place.
+@pytest.mark.parametrize(
+    "path", [path for path in roles().since if not any(is_below(p, [path]) for p in roles().moved)]
+)
+def test_a_value_that_was_added_keeps_old_hashes(path):
+    """At the value that held before, a config is what it was when there was no such field."""
+    now = plain(resolve("local", "st_mt_1"))
+    *sections, name = path.split(".")
+    then = now
+    for section in sections:
+        then = then[section]
+    then[name] = roles().since[path]
+    with_it = digest(identity(now))
+    del then[name]
+    assert digest(identity(now)) == with_it
+    then[name] = "another"
+    assert is_below(path, roles().neutral) or digest(identity(now)) != with_it
+
+
+@dataclass(frozen=True)
+class Inner:
+    place: str = limits("", role="neutral")
+    size: int = limits(0, since=0)
+
+
+@dataclass(frozen=True)
+class Record:
+    plain: float
+    bounded: int = limits(low=1)
+    seed: int = limits(0, role="own")
+    every: int = limits(1, role="incidental")
+    inner: Inner = limits(Inner)
+    options: dict = limits(dict, since={}, moved={"steps": Moved("old.steps", 1, {})})
+
+
+def test_a_field_says_its_role_and_without_one_it_decides_numbers():
+    expected = Roles(("inner.place",), ("seed",), ("every",), {"inner.size": 0, "options": {}})
+    assert read_roles(Record) == replace(expected, moved={"options.steps": Moved("old.steps", 1, {})})
+    assert Record(1.0, 1).inner == Inner() and Record(1.0, 1).options == {}
+    decides = [
+        path for path in flatten(plain(Record(1.0, 1))) if not is_below(path, (*expected.neutral, *expected.own))
+    ]
+    assert decides == ["plain", "bounded", "every", "inner.size", "options"]
 
 
 def test_every_axis_of_a_resolved_setting_has_a_value():

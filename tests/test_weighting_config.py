@@ -15,8 +15,9 @@ from fmtlbench.base.yamlfile import load_yaml
 from fmtlbench.cli import main
 from fmtlbench.config.request import RunRequest, place_beside
 from fmtlbench.config.resolve import check_preset, read_method, resolve, resolve_stored, split_method
+from fmtlbench.config.roles import roles
 from fmtlbench.config.run_file import ask_for_run
-from fmtlbench.config.setting import LATER, WEIGHTING, WEIGHTING_OPTIONS
+from fmtlbench.config.setting import WEIGHTING, WEIGHTING_OPTIONS
 from fmtlbench.data import plugins
 from fmtlbench.data.plugins import load_plugins
 from fmtlbench.runs.code_identity import PARTS, Sources
@@ -68,9 +69,9 @@ def weighed(name="gradnorm", algo="fedavg", **options):
 def store(folder, config):
     file = folder / "config.yaml"
     file.write_text(format_config(config))
-    tree, origins = load_yaml(file)
+    tree = load_yaml(file)
     tree.pop("format")
-    return tree, origins
+    return tree
 
 
 # -- resolving ---------------------------------------------------------------------------------------------------------
@@ -78,7 +79,10 @@ def store(folder, config):
 
 def test_equal_is_what_configs_had_before():
     plain = resolve("fedavg", "mt_mt")
-    assert (plain.train.weighting, plain.train.weighting_options) == (LATER[WEIGHTING], LATER[WEIGHTING_OPTIONS])
+    assert (plain.train.weighting, plain.train.weighting_options) == (
+        roles().since[WEIGHTING],
+        roles().since[WEIGHTING_OPTIONS],
+    )
     assert weighed("equal").hash() == plain.hash() and plain.method == "fedavg"
 
 
@@ -198,30 +202,30 @@ def test_a_presets_mistake_is_told_with_its_line(tmp_path, text, message):
 
 def test_a_stored_config_is_rebuilt(tmp_path, mine):
     for config in (weighed(alpha=2), weighed(mine, factor=3), weighed("equal")):
-        assert resolve_stored(*store(tmp_path, config)).hash() == config.hash()
+        assert resolve_stored(store(tmp_path, config)).hash() == config.hash()
 
 
 def test_overrides_of_a_stored_config_replace_weighting_and_options(tmp_path, mine):
-    tree, origins = store(tmp_path, weighed(mine, factor=3))
-    other = resolve_stored(tree, origins, overrides={WEIGHTING: "gradnorm"})
+    tree = store(tmp_path, weighed(mine, factor=3))
+    other = resolve_stored(tree, overrides={WEIGHTING: "gradnorm"})
     assert other.train.weighting_options == {"alpha": WEIGHTINGS["gradnorm"].Params().alpha}
     assert not other.plugins and not other.plugin_files and other.hash() == weighed().hash()
-    again = resolve_stored(tree, origins, overrides={f"{WEIGHTING_OPTIONS}.factor": 4})
+    again = resolve_stored(tree, overrides={f"{WEIGHTING_OPTIONS}.factor": 4})
     assert again.train.weighting_options == {"factor": 4.0} and list(again.plugins) == ["weighting mine"]
 
 
 def test_a_stored_config_of_before_has_equal_weights(tmp_path):
     config = resolve("fedavg", "mt_mt")
-    tree, origins = store(tmp_path, config)
+    tree = store(tmp_path, config)
     del tree["train"]["weighting"], tree["train"]["weighting_options"]
-    assert resolve_stored(tree, origins) == config
+    assert resolve_stored(tree) == config
 
 
 def test_a_stored_config_whose_file_changed_is_refused(tmp_path, mine):
-    tree, origins = store(tmp_path, weighed(mine))
+    tree = store(tmp_path, weighed(mine))
     mine.write_text(MINE + "\nADDED = 1\n")
     with pytest.raises(UsageError, match="the file that brought 'weighting mine' has changed since"):
-        resolve_stored(tree, origins)
+        resolve_stored(tree)
 
 
 # -- code --------------------------------------------------------------------------------------------------------------

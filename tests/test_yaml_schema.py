@@ -11,7 +11,8 @@ import pytest
 
 import fmtlbench
 from fmtlbench.base.errors import UsageError
-from fmtlbench.base.schema import build, limits, locate, plain
+from fmtlbench.base.located import Tree, locate, located, look_up
+from fmtlbench.base.schema import build, limits, plain
 from fmtlbench.base.yamlfile import dump_yaml, load_yaml, parse_scalar
 
 
@@ -32,27 +33,68 @@ def test_scalars_mean_what_people_mean(text, value):
 def test_texts_survive_a_dump(tmp_path, value):
     file = tmp_path / "x.yml"
     file.write_text(dump_yaml({"key": value}), encoding="utf-8")
-    assert load_yaml(file)[0] == {"key": value}
+    assert load_yaml(file) == {"key": value}
 
 
 def test_every_value_knows_its_line(tmp_path):
     file = tmp_path / "x.yml"
     file.write_text("# comment\na: 1\nb:\n  - {c: 2}\n  -\n    d: 3\n")
-    data, origins = load_yaml(file)
+    data = load_yaml(file)
     assert data == {"a": 1, "b": [{"c": 2}, {"d": 3}]}
-    lines = {key: int(where.removeprefix(f"{file}:")) for key, where in origins.items()}
-    assert lines == {"": 2, "a": 2, "b": 3, "b.0": 4, "b.0.c": 4, "b.1": 6, "b.1.d": 6}
+    lines = {"": 2, "a": 2, "b": 3, "b.0": 4, "b.0.c": 4, "b.1": 6, "b.1.d": 6}
+    assert {path: locate(data, path) for path in lines} == {path: f"{file}:{line}" for path, line in lines.items()}
+    inner = data["b"][1]
+    assert locate(inner, "d") == locate(inner) == f"{file}:6"
 
 
 def test_a_missing_value_is_located_at_its_parent():
-    origins = {"": "f:1", "a": "f:2", "a.b": "f:3"}
-    assert [locate(path, origins) for path in ("a.b.c.d", "a.x", "y", "")] == ["f:3", "f:2", "f:1", "f:1"]
+    data = Tree({"a": Tree({"b": 1}, "f:2", {"b": "f:3"})}, "f:1", {"a": "f:2"})
+    assert [locate(data, path) for path in ("a.b.c.d", "a.x", "y", "")] == ["f:3", "f:2", "f:1", "f:1"]
+    assert locate({"a": 1}, "a") == locate(5) == ""
+
+
+def test_a_key_may_hold_dots():
+    data = located({"set": {"train.lr": 1, "data": {"size": 2}}}, "f:1")
+    data["set"].put("train.lr", 3, "f:2")
+    assert [locate(data, path) for path in ("set.train.lr", "set.data.size", "set")] == ["f:2", "f:1", "f:1"]
+
+
+def test_what_is_said_later_brings_its_places(tmp_path):
+    first, second = tmp_path / "first.yml", tmp_path / "second.yml"
+    first.write_text("a:\n  x: 1\n  y: [1, 2]\nb: {c: 1}\n")
+    second.write_text("# later\na:\n  y: [3]\nb: 2\n")
+    data, later = load_yaml(first), load_yaml(second)
+    data.merge(later)
+    assert data == {"a": {"x": 1, "y": [3]}, "b": 2}
+    paths = {"": f"{second}:2", "a.x": f"{first}:2", "a.y.0": f"{second}:3", "b.c": f"{second}:4"}
+    assert {path: locate(data, path) for path in paths} == paths
+    copy = data.copy()
+    copy["a"].put("x", {"z": 5}, "--set a.x")
+    copy["a"]["y"].add(4, "--set a.y.1")
+    assert [locate(copy, path) for path in ("a.x.z", "a.y.1", "a.y.0")] == ["--set a.x", "--set a.y.1", f"{second}:3"]
+    assert {path: locate(data, path) for path in paths} == paths and data["a"]["y"] == [3]
+
+
+def test_a_value_is_looked_up_with_its_place():
+    data = located({"a": {"b": 5, "c": {"d": 1}, "n": None}}, "f:1")
+    found = {path: look_up(data, path) for path in ("a.b", "a.c", "a.n", "a.x")}
+    assert [repr(value) for value in found.values()] == ["5", "{'d': 1}", "None", "{}"]
+    assert all(value.place == "f:1" for value in found.values())
 
 
 def test_an_empty_file_is_an_empty_mapping(tmp_path):
     file = tmp_path / "x.yml"
     file.write_text("# nothing\n")
-    assert load_yaml(file) == ({}, {"": str(file)})
+    data = load_yaml(file)
+    assert data == {} and locate(data, "a.b") == str(file)
+
+
+@pytest.mark.parametrize("text", ["5", "word", "null"])
+def test_a_file_with_one_value_knows_where_it_is(tmp_path, text):
+    file = tmp_path / "x.yml"
+    file.write_text(f"# nothing\n{text}\n")
+    data = load_yaml(file)
+    assert data.value == parse_scalar(text) and repr(data) == repr(data.value) and locate(data) == f"{file}:2"
 
 
 @pytest.mark.parametrize(
@@ -124,15 +166,15 @@ def test_too_much_is_refused_with_its_line(tmp_path, text, place, what):
 def test_large_and_nested_is_fine_within_limits(tmp_path):
     file = tmp_path / "x.yml"
     file.write_text(nested(5) + f"deep: {'[' * 38}1{']' * 38}\nn: -9223372036854775807\ni: .inf\nf: 1e308\n")
-    data, origins = load_yaml(file)
+    data = load_yaml(file)
     assert data["n"] == -(2**63) + 1 and data["i"] == float("inf") and data["f"] == 1e308
-    assert data["a4"][8][8][8][8][8] == "x" and origins["a4.8.8.8.8.8"] == f"{file}:1"
+    assert data["a4"][8][8][8][8][8] == "x" and locate(data, "a4.8.8.8.8.8") == f"{file}:1"
 
 
 def test_a_merged_mapping_may_say_a_key_again(tmp_path):
     file = tmp_path / "x.yml"
     file.write_text("a: &a {x: 1, y: 2}\nb: {<<: *a, x: 3}\n")
-    assert load_yaml(file)[0]["b"] == {"x": 3, "y": 2}
+    assert load_yaml(file)["b"] == {"x": 3, "y": 2}
 
 
 def test_only_one_module_reads_yaml():
@@ -161,10 +203,10 @@ class Outer:
 
 
 def test_built_values_have_the_declared_types():
-    built = build(Outer, {"number": 1, "pair": [2, 3], "table": {"x": [0]}, "inner": {"kind": "b"}}, {})
+    built = build(Outer, {"number": 1, "pair": [2, 3], "table": {"x": [0]}, "inner": {"kind": "b"}})
     assert built == Outer(1.0, None, (2, 3), {"x": (0.0,)}, Inner("b"))
     assert type(built.number) is float and type(built.table["x"][0]) is float
-    assert build(Outer, plain(built), {}) == built
+    assert build(Outer, plain(built)) == built
 
 
 @pytest.mark.parametrize(
@@ -189,5 +231,5 @@ def test_built_values_have_the_declared_types():
 )
 def test_wrong_data_are_named(data, message):
     with pytest.raises(UsageError) as caught:
-        build(Outer, data, {"": "here"}, "")
+        build(Outer, located(data, "here"))
     assert str(caught.value) == f"here: {message}"

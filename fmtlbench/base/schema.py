@@ -11,58 +11,86 @@ from collections.abc import Mapping
 from typing import Any, Literal, TypeVar, Union
 
 from .errors import UsageError, nearest, short_repr
+from .located import Located, locate
 
 T = TypeVar("T")
+MISSING = dataclasses.MISSING
 
 
 def limits(
-    default: Any = dataclasses.MISSING,
+    default: Any = MISSING,
     *,
     low: float | None = None,
     above: float | None = None,
     high: float | None = None,
     below: float | None = None,
     doc: str = "",
+    role: Literal["neutral", "own", "incidental"] | None = None,
+    since: Any = MISSING,
+    moved: Mapping[str, Any] | None = None,
 ) -> Any:
     """Make a dataclass field with bounds: low ≤ value ≤ high or above < value < below.
 
     In a list or mapping, the bounds are for each value.
+
+    Args:
+        default: Of the field; a class makes a new one for each record.
+        low: The least value.
+        above: All values are above it.
+        high: The greatest value.
+        below: All values are below it.
+        doc: What it means, for those who choose it.
+        role: What a field of a config is for, if it does not decide numbers (`config/roles.py`).
+        since: What held before the field was there: with this value a config is what it was without it.
+        moved: Names of values below the field → the places that they had in earlier versions.
     """
     bounds = {"low": low, "above": above, "high": high, "below": below}
-    return dataclasses.field(default=default, metadata={**bounds, "doc": doc})
+    metadata = {**bounds, "doc": doc, "role": role, "since": since, "moved": moved or {}}
+    if isinstance(default, type):
+        return dataclasses.field(default_factory=default, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
 
 
-def build(cls: type[T], data: Any, origins: Mapping[str, str], path: str = "") -> T:
-    """Build dataclass `cls` from a mapping. `origins` maps dotted paths to `file:line` or a flag."""
-    values = build_given(cls, data, origins, path)
+def build(cls: type[T], data: Any, path: str = "") -> T:
+    """Build dataclass `cls` from a mapping. Errors say where it was said, if it knows, and `path`: where it belongs."""
+    return _build(cls, data, locate(data), path)
+
+
+def _build(cls: type[T], data: Any, place: str, path: str) -> T:
+    values = _build_given(cls, data, place, path)
     for field in dataclasses.fields(cls):
         needed = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         if field.init and needed and field.name not in values:
-            raise _make_error(path, origins, f"missing key {field.name!r}")
+            raise _make_error(place, path, f"missing key {field.name!r}")
     return cls(**values)
 
 
-def build_given(cls: type, data: Any, origins: Mapping[str, str], path: str = "") -> dict[str, Any]:
+def build_given(cls: type, data: Any, path: str = "") -> dict[str, Any]:
     """Return the checked fields of dataclass `cls` that a mapping gives; others may be missing."""
+    return _build_given(cls, data, locate(data), path)
+
+
+def _build_given(cls: type, data: Any, place: str, path: str) -> dict[str, Any]:
     if not isinstance(data, Mapping):
-        raise _make_error(path, origins, f"expected a mapping with keys {_names(cls)}, got {short_repr(data)}")
+        raise _make_error(place, path, f"expected a mapping with keys {_names(cls)}, got {short_repr(data)}")
     hints = typing.get_type_hints(cls)
     known = {f.name: f for f in dataclasses.fields(cls) if f.init}
     for key in data:
         if key not in known:
-            raise _make_error(_join(path, key), origins, f"unknown key {short_repr(key)}; {nearest(str(key), known)}")
+            there = _place_of(data, key, place)
+            raise _make_error(there, _join(path, key), f"unknown key {short_repr(key)}; {nearest(str(key), known)}")
     values = {}
     for name, field in known.items():
-        here = _join(path, name)
         if name in data:
-            values[name] = _convert(hints[name], data[name], origins, here)
-            _check_limits(field, values[name], origins, here)
+            here, there = _join(path, name), _place_of(data, name, place)
+            values[name] = _convert(hints[name], data[name], there, here)
+            _check_limits(field, values[name], data[name], there, here)
     return values
 
 
-def build_mapping(data: Any, origins: Mapping[str, str], path: str) -> dict[str, Any]:
-    """Return a mapping of any values; if `data` is none, the error says where it was expected."""
-    return _convert(dict[str, Any], data, origins, path)
+def build_mapping(data: Any, path: str) -> dict[str, Any]:
+    """Return a mapping of any values; if `data` is none, the error says where it was said and expected."""
+    return _convert(dict[str, Any], data, locate(data), path)
 
 
 def number_type(hint: Any, path: str) -> type | None:
@@ -85,7 +113,7 @@ def number_type(hint: Any, path: str) -> type | None:
     return None
 
 
-def _convert(hint: Any, value: Any, origins: Mapping[str, str], path: str) -> Any:
+def _convert(hint: Any, value: Any, place: str, path: str) -> Any:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
         return value
@@ -95,33 +123,35 @@ def _convert(hint: Any, value: Any, origins: Mapping[str, str], path: str) -> An
         kinds = [a for a in args if a is not type(None)]
         if len(kinds) > 1:  # one value, or one by name
             kinds = [a for a in kinds if (typing.get_origin(a) is dict) == isinstance(value, Mapping)]
-        return _convert(kinds[0], value, origins, path)
+        return _convert(kinds[0], value, place, path)
     if origin is Literal:
         if value in args and not (isinstance(value, bool) and True not in args):
             return value
-        raise _make_error(path, origins, f"expected one of {', '.join(map(str, args))}, got {short_repr(value)}")
+        raise _make_error(place, path, f"expected one of {', '.join(map(str, args))}, got {short_repr(value)}")
     if dataclasses.is_dataclass(hint):
-        return build(hint, value, origins, path)
+        return _build(hint, value, place, path)
     if origin is tuple:
         if not isinstance(value, (list, tuple)):
-            raise _make_error(path, origins, f"expected a list, got {short_repr(value)}")
+            raise _make_error(place, path, f"expected a list, got {short_repr(value)}")
         if args[-1] is Ellipsis:
             kinds = [args[0]] * len(value)
         elif len(args) == len(value):
             kinds = list(args)
         else:
-            raise _make_error(path, origins, f"expected {len(args)} values, got {short_repr(value)}")
-        return tuple(_convert(k, v, origins, f"{path}.{i}") for i, (k, v) in enumerate(zip(kinds, value)))
+            raise _make_error(place, path, f"expected {len(args)} values, got {short_repr(value)}")
+        return tuple(
+            _convert(k, v, _place_of(value, i, place), f"{path}.{i}") for i, (k, v) in enumerate(zip(kinds, value))
+        )
     if origin is dict:
         if not isinstance(value, Mapping):
-            raise _make_error(path, origins, f"expected a mapping, got {short_repr(value)}")
-        return {str(k): _convert(args[1], v, origins, _join(path, k)) for k, v in value.items()}
-    return _convert_scalar(hint, value, origins, path)
+            raise _make_error(place, path, f"expected a mapping, got {short_repr(value)}")
+        return {str(k): _convert(args[1], v, _place_of(value, k, place), _join(path, k)) for k, v in value.items()}
+    return _convert_scalar(hint, value, place, path)
 
 
-def _convert_scalar(hint: type, value: Any, origins: Mapping[str, str], path: str) -> Any:
+def _convert_scalar(hint: type, value: Any, place: str, path: str) -> Any:
     if hint not in (bool, int, float, str):
-        raise _make_error(path, origins, f"{hint} is not a type that a config can hold")
+        raise _make_error(place, path, f"{hint} is not a type that a config can hold")
     good = {
         bool: lambda v: isinstance(v, bool),
         int: lambda v: isinstance(v, numbers.Integral) and not isinstance(v, bool),
@@ -130,7 +160,7 @@ def _convert_scalar(hint: type, value: Any, origins: Mapping[str, str], path: st
     }[hint]
     if not good(value):
         words = {bool: "true or false", int: "a whole number", float: "a finite number", str: "text"}[hint]
-        raise _make_error(path, origins, f"expected {words}, got {short_repr(value)}")
+        raise _make_error(place, path, f"expected {words}, got {short_repr(value)}")
     return hint(value)
 
 
@@ -141,22 +171,24 @@ def _is_finite(value: numbers.Real) -> bool:
         return False
 
 
-def _check_limits(field: dataclasses.Field, value: Any, origins: Mapping[str, str], path: str) -> None:
+def _check_limits(field: dataclasses.Field, value: Any, given: Any, place: str, path: str) -> None:
+    """Refuse a number that is out of a field's bounds, or one inside the value; `given` is what it was made of."""
     if isinstance(value, (dict, tuple)):
         for key, member in value.items() if isinstance(value, dict) else enumerate(value):
-            _check_limits(field, member, origins, _join(path, key))
+            inner = given[key] if isinstance(given, Located) else None
+            _check_limits(field, member, inner, _place_of(given, key, place), _join(path, key))
         return
     if not isinstance(value, (int, float)):
         return
     low, above, high, below = (field.metadata.get(k) for k in ("low", "above", "high", "below"))
     if low is not None and value < low:
-        raise _make_error(path, origins, f"expected at least {low:g}, got {short_repr(value)}")
+        raise _make_error(place, path, f"expected at least {low:g}, got {short_repr(value)}")
     if above is not None and value <= above:
-        raise _make_error(path, origins, f"expected more than {above:g}, got {short_repr(value)}")
+        raise _make_error(place, path, f"expected more than {above:g}, got {short_repr(value)}")
     if high is not None and value > high:
-        raise _make_error(path, origins, f"expected at most {high:g}, got {short_repr(value)}")
+        raise _make_error(place, path, f"expected at most {high:g}, got {short_repr(value)}")
     if below is not None and value >= below:
-        raise _make_error(path, origins, f"expected less than {below:g}, got {short_repr(value)}")
+        raise _make_error(place, path, f"expected less than {below:g}, got {short_repr(value)}")
 
 
 def _join(path: str, key: Any) -> str:
@@ -167,16 +199,13 @@ def _names(cls: type) -> str:
     return ", ".join(f.name for f in dataclasses.fields(cls) if f.init)
 
 
-def locate(path: str, origins: Mapping[str, str]) -> str:
-    """Return where the value at `path` (or its nearest parent) was written."""
-    while path not in origins and path:
-        path = path.rpartition(".")[0]
-    return origins.get(path, "")
+def _place_of(data: Any, key: Any, place: str) -> str:
+    """Return where a value of mapping or list was said; `place` is where the whole was."""
+    return data.places.get(str(key), place) if isinstance(data, Located) else place
 
 
-def _make_error(path: str, origins: Mapping[str, str], message: str) -> UsageError:
-    where = locate(path, origins)
-    return UsageError(": ".join(part for part in (where, path, message) if part))
+def _make_error(place: str, path: str, message: str) -> UsageError:
+    return UsageError(": ".join(part for part in (place, path, message) if part))
 
 
 def plain(value: Any) -> Any:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import UsageError
+from .located import locate
 from .schema import build
 from .yamlfile import load_yaml
 
@@ -37,9 +38,9 @@ def read_user_config() -> UserConfig:
     path = config_path()
     if not path.exists() and not os.environ.get(VARIABLE):
         return UserConfig()
-    data, origins = load_yaml(path)
-    config = build(UserConfig, data, origins)
+    data = load_yaml(path)
+    config = build(UserConfig, data)
     if config.data_root is not None and not Path(config.data_root).expanduser().is_absolute():
         # a relative one would mean another folder in every working directory
-        raise UsageError(f"{origins['data_root']}: data_root: expected an absolute path, got {config.data_root!r}")
+        raise UsageError(f"{locate(data, 'data_root')}: data_root: expected an absolute path, got {config.data_root!r}")
     return config

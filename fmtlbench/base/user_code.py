@@ -6,13 +6,14 @@ import dataclasses
 import hashlib
 import inspect
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .errors import UsageError
 from .files import sha256_file
 from .names import check_name
+from .schema import limits
 from .user_files import helper_files
 
 
@@ -20,10 +21,10 @@ from .user_files import helper_files
 class UserCode:
     """A user's file. All is empty for what comes with the package or is installed."""
 
-    source: str | None = None  # sha256 of the file
+    source: str | None = limits(None, since=None)  # sha256 of the file
     # Path from the file's folder → sha256, of the modules beside it that it imports.
-    helpers: dict[str, str] = field(default_factory=dict)
-    file: str | None = None  # where it lies, which decides no number
+    helpers: dict[str, str] = limits(dict, since={})
+    file: str | None = limits(None, role="neutral")  # where it lies
 
     @property
     def content(self) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
-from copy import deepcopy
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import yaml
 
 from .errors import UsageError, short_repr
+from .located import Items, Lone, Tree, located
 
 # What a file may hold: ours have some kilobytes, some hundred values, and are nested six deep.
 MOST_BYTES = 256 * 1024
@@ -115,8 +115,8 @@ def parse_scalar(text: str) -> Any:
     return _read(text)
 
 
-def load_yaml(path: str | Path) -> tuple[Any, dict[str, str]]:
-    """Read a file; return its data and its origins, which map a dotted path (`clients.0.tasks`) to `file.yml:12`."""
+def load_yaml(path: str | Path) -> Any:
+    """Read a file; return what it says as a `Tree` or `Items`, whose places are `file.yml:12`, or as a `Lone` value."""
     path = Path(path)
     try:
         with path.open("rb") as file:
@@ -130,18 +130,33 @@ def load_yaml(path: str | Path) -> tuple[Any, dict[str, str]]:
         raise UsageError(f"{str(path)!r}: no such file; a name cannot hold a NUL character") from None
     if len(content) > MOST_BYTES:
         raise UsageError(f"{path}: larger than {MOST_BYTES // 1024} kB, expected a small file")
-    data, origins = _parse_file(path, text)
-    return deepcopy(data), dict(origins)  # whoever asked may change them
+    data = _parse_file(path, text)
+    return located(data, data.place, data)  # whoever asked may change it
 
 
 @lru_cache(maxsize=64)  # a plan of many runs reads its few presets and scenarios for each of them
-def _parse_file(path: Path, text: str) -> tuple[Any, dict[str, str]]:
-    origins: dict[str, str] = {}
+def _parse_file(path: Path, text: str) -> Tree | Items | Lone:
+    places: dict[str, str] = {}
     try:
-        data = _read(text, lambda node: _walk(node, "", path, origins))
+        data = _read(text, lambda node: _walk(node, "", path, places))
     except _NotYaml as error:
         raise UsageError(f"{path}{f':{error.line}' if error.line else ''}: not valid YAML: {error}") from None
-    return (data, origins) if origins else ({}, {"": str(path)})
+    if not places:
+        return Tree(place=str(path))
+    return _with_places(data, places) if isinstance(data, (dict, list)) else Lone(data, places[""])
+
+
+def _with_places(data: Any, places: Mapping[str, str], path: str = "", outer: str = "") -> Any:
+    """Return data as a tree; `places` has those of all dotted paths, `outer` is that of what is around it."""
+    if not isinstance(data, (dict, list)):
+        return data
+    pairs = data.items() if isinstance(data, dict) else enumerate(data)
+    paths = {key: f"{path}.{key}" if path else str(key) for key, _ in pairs}
+    place = places.get(path, outer)
+    own = {str(key): places[below] for key, below in paths.items() if below in places}
+    if isinstance(data, dict):
+        return Tree({key: _with_places(data[key], places, paths[key], place) for key in data}, place, own)
+    return Items([_with_places(value, places, paths[i], place) for i, value in enumerate(data)], place, own)
 
 
 class _NotYaml(UsageError):
@@ -168,8 +183,8 @@ def _read(text: str, look: Callable[[yaml.Node], None] = lambda node: None) -> A
         raise _NotYaml(str(error).splitlines()[0]) from None
 
 
-def _walk(node: yaml.Node, prefix: str, path: Path, origins: dict[str, str]) -> None:
-    origins.setdefault(prefix, f"{path}:{node.start_mark.line + 1}")
+def _walk(node: yaml.Node, prefix: str, path: Path, places: dict[str, str]) -> None:
+    places.setdefault(prefix, f"{path}:{node.start_mark.line + 1}")
     if isinstance(node, yaml.MappingNode):
         seen = set()
         for key, value in node.value:
@@ -183,8 +198,8 @@ def _walk(node: yaml.Node, prefix: str, path: Path, origins: dict[str, str]) -> 
                 raise UsageError(f"{path}:{key.start_mark.line + 1}: {key.value!r} is given twice")
             seen.add(key.value)
             inner = f"{prefix}.{key.value}" if prefix else str(key.value)
-            origins[inner] = f"{path}:{key.start_mark.line + 1}"
-            _walk(value, inner, path, origins)
+            places[inner] = f"{path}:{key.start_mark.line + 1}"
+            _walk(value, inner, path, places)
     elif isinstance(node, yaml.SequenceNode):
         for i, value in enumerate(node.value):
-            _walk(value, f"{prefix}.{i}" if prefix else str(i), path, origins)
+            _walk(value, f"{prefix}.{i}" if prefix else str(i), path, places)

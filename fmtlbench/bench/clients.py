@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from ..config.run_config import RunConfig
-    from ..scenarios import ClientSpec, Partition
+from ..config.run_config import RunConfig
+from ..scenarios import ClientSpec, Partition
 
 
 def describe_clients(config: RunConfig, seed: int | None) -> list[dict[str, Any]]:

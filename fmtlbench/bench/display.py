@@ -74,10 +74,10 @@ class Lines(JsonLines, Display):
 
     def tick(self, workers):
         for working in workers.working:
-            child = working.child
-            if child.rounds and child.round > self.told[working.run]:
-                self.told[working.run] = child.round
-                self._tell("round", working.run, round=child.round, rounds=child.rounds, eta_seconds=child.eta)
+            job = working.job
+            if job.rounds and job.round > self.told[working.run]:
+                self.told[working.run] = job.round
+                self._tell("round", working.run, round=job.round, rounds=job.rounds, eta_seconds=job.eta)
 
     def _tell(self, event: str, run: PlannedRun, **fields) -> None:
         config = run.config
@@ -157,11 +157,11 @@ class Live(Display):
             words.append(f"{len(workers.elsewhere)} in the hands of another process")
         grid = Table.grid(padding=(0, 2))
         for working in workers.working:
-            child = working.child
-            rounds = "waiting for a place" if child.waiting else "starting"
-            rounds = f"round {child.round}/{child.rounds}" if child.rounds else rounds
-            eta = f"{say_duration(child.eta)} left" if child.eta is not None else ""
-            bar = ProgressBar(total=child.rounds or 1, completed=child.round, width=20)
+            job = working.job
+            rounds = "waiting for a place" if job.waiting else "starting"
+            rounds = f"round {job.round}/{job.rounds}" if job.rounds else rounds
+            eta = f"{say_duration(job.eta)} left" if job.eta is not None else ""
+            bar = ProgressBar(total=job.rounds or 1, completed=job.round, width=20)
             grid.add_row(Text(working.run.name), bar, rounds, eta)
         head = Table.grid(padding=(0, 2))
         head.add_row(ProgressBar(total=total, completed=done, width=20), Text(" · ".join(words)))

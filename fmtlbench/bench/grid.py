@@ -10,14 +10,15 @@ from typing import Any
 
 from ..algorithms import ALGORITHMS
 from ..base.errors import UsageError, short_repr, unknown
-from ..base.schema import build, limits, locate
+from ..base.located import locate
+from ..base.schema import build, limits
 from ..base.yamlfile import load_yaml
 from ..config.presets import find_preset, name_preset
 from ..config.request import place_beside, place_files
 from ..config.resolve import check_scenario_name, parse_overrides, read_method
 from ..config.setting import WEIGHTING
 from ..scenarios import probe_names, read_scenario, scenario_files
-from .asked import BASELINE, Asked, label_of, lay_above, parse_seeds
+from .asked_runs import BASELINE, Asked, label_of, lay_above, parse_seeds
 from .ranges import MOST_TRIALS, split
 from .trials import Trials, read_trials
 
@@ -90,19 +91,19 @@ class Flags:
 def read_grid(file: str | Path | None, flags: Flags) -> Grid:
     """Read file and flags into one checked request; a flag takes the place of the file's entry."""
     path = Path(file) if file is not None else None
-    data, origins = load_yaml(path) if path else ({}, {})
-    entries = build(GridFile, data, origins)
+    said = load_yaml(path) if path else {}
+    entries = build(GridFile, said)
     base = path.parent if path else Path()
     if entries.preset is not None and entries.presets is not None:
-        raise UsageError(f"{origins['presets']}: presets: preset is given too; give one of them")
-    named = _file_variants(entries, origins, base)
+        raise UsageError(f"{locate(said, 'presets')}: presets: preset is given too; give one of them")
+    named = _file_variants(entries, said, base)
     presets_key = "preset" if entries.presets is None else "presets"
 
     def words(flag: str, text: str | None, key: str, value: Any) -> list[tuple[str, str]]:
         """Return (word, where it stands), from the flag if it was given."""
         if text is not None:
             return [(word, flag) for word in split(text)]
-        return _file_words(value, key, origins, base)
+        return _file_words(value, key, said, base)
 
     algos = words("--algos", flags.algos, "algos", entries.algos)
     scenarios = words("--scenarios", flags.scenarios, "scenarios", entries.scenarios)
@@ -116,15 +117,15 @@ def read_grid(file: str | Path | None, flags: Flags) -> Grid:
         raise UsageError("which scenarios? --scenarios st_mt_1 or --scenarios all (fmtlbench list scenarios)")
     for one in chosen:
         _refuse_two_weightings(one.overrides, flags.overrides, one.label)
-    trials = read_trials(entries, flags, origins)
+    trials = read_trials(entries, flags, said)
     _check_ranges(trials, chosen, flags)
     shortfalls = trials.shortfalls(chosen)
-    seeds = _seeds(flags.seeds, entries.seeds, origins)
+    seeds = _seeds(flags.seeds, entries.seeds, said)
     of_file = place_files(entries.set, base)
-    of_file = _with_rounds(of_file, entries.rounds, f"{origins.get('rounds')}: rounds: {entries.rounds}")
+    of_file = _with_rounds(of_file, entries.rounds, f"{locate(said, 'rounds')}: rounds: {entries.rounds}")
     of_flags = _with_rounds(flags.overrides, flags.rounds, f"--rounds {flags.rounds}")
-    lines = {key: locate(f"set.{key}", origins) for key in entries.set}
-    lines |= {"federation.rounds": origins["rounds"]} if entries.rounds is not None else {}
+    lines = {key: locate(said, f"set.{key}") for key in entries.set}
+    lines |= {"federation.rounds": locate(said, "rounds")} if entries.rounds is not None else {}
     methods = [replace(_lay_between(of_file, lines, one, of_flags), seeds=seeds) for one in chosen]
     if not flags.tune:
         methods = [trial for one in methods for trial in trials.tried(one) or [one]]
@@ -153,58 +154,58 @@ def _check_ranges(trials: Trials, methods: Iterable[Asked], flags: Flags) -> Non
     """Refuse ranges for methods that are not in the grid, and of values that are set as well."""
     methods = list(methods)
     names = {name for one in methods for name in one.names} | ({BASELINE} if flags.tune else set())
-    for name, one in trials.ranges.items():
+    for one in trials.ranges.values():
         if one.algo is not None and one.algo not in names:
-            raise unknown("method of this bench", one.algo, names, trials.lines[name])
+            raise unknown("method of this bench", one.algo, names, one.line)
         if one.key in flags.overrides or (one.key == "federation.rounds" and flags.rounds is not None):
-            raise UsageError(f"{trials.lines[name]}: {one.key} is set by a flag too; give one of them")
+            raise UsageError(f"{one.line}: {one.key} is set by a flag too; give one of them")
         for method in methods:
             if one.key in method.overrides and (one.algo is None or one.algo in method.names):
-                raise UsageError(f"{trials.lines[name]}: {one.key} is set by {method.label} too; give one of them")
+                raise UsageError(f"{one.line}: {one.key} is set by {method.label} too; give one of them")
 
 
-def _seeds(flag: str | None, entry: Any, origins: Mapping[str, str]) -> tuple[int, ...]:
+def _seeds(flag: str | None, entry: Any, said: Any) -> tuple[int, ...]:
     if flag is not None:
         return parse_seeds(flag, "--seeds")
     if entry is None:
         return (0,)
-    listed = entry if isinstance(entry, list) else [entry]
+    listed, where = entry if isinstance(entry, list) else [entry], f"{locate(said, 'seeds')}: seeds"
     if not listed or any(isinstance(s, bool) or not isinstance(s, (int, str)) for s in listed):
-        raise UsageError(f"{origins['seeds']}: seeds: expected numbers or ranges such as 0-4, got {short_repr(entry)}")
-    return parse_seeds(",".join(map(str, listed)), f"{origins['seeds']}: seeds")
+        raise UsageError(f"{where}: expected numbers or ranges such as 0-4, got {short_repr(entry)}")
+    return parse_seeds(",".join(map(str, listed)), where)
 
 
-def _file_words(value: Any, key: str, origins: Mapping[str, str], base: Path) -> list[tuple[str, str]]:
+def _file_words(value: Any, key: str, said: Any, base: Path) -> list[tuple[str, str]]:
     if value is None:
         return []
     listed = split(value) if isinstance(value, str) else value
     if not isinstance(listed, (list, tuple)):
-        raise UsageError(f"{locate(key, origins)}: {key}: expected a name or a list of names, got {short_repr(value)}")
+        raise UsageError(f"{locate(said, key)}: {key}: expected a name or a list of names, got {short_repr(value)}")
     found = []
     for i, word in enumerate(listed):
-        where = f"{locate(f'{key}.{i}', origins)}: {key}"
+        where = f"{locate(said, f'{key}.{i}')}: {key}"
         if not isinstance(word, str):
             raise UsageError(f"{where}: expected a name, got {short_repr(word)}")
         found.append((place_beside(word, base), where))
     return found
 
 
-def _file_variants(entries: GridFile, origins: Mapping[str, str], base: Path) -> dict[str, Asked]:
+def _file_variants(entries: GridFile, said: Any, base: Path) -> dict[str, Asked]:
     named: dict[str, Asked] = {}
     for i, entry in enumerate(entries.variants):
-        line = f"{locate(f'variants.{i}.algo', origins)}: variants.{i}.algo"
+        line = f"{locate(said, f'variants.{i}.algo')}: variants.{i}.algo"
         algo, weighting = read_method(place_beside(entry.algo, base), line)
         ALGORITHMS.resolve(algo, line)
         chosen = place_files(entry.set, base)
         _refuse_two_weightings(weighting, chosen, f"{line}: {entry.algo}")
         chosen |= weighting
         label = entry.name or label_of(algo, {**entry.set, **weighting})
-        where = f"{locate(f'variants.{i}.name', origins)}: variants.{i}"
+        where = f"{locate(said, f'variants.{i}.name')}: variants.{i}"
         if label in named:
             raise UsageError(f"{where}: a second variant called {label!r}; give it a name of its own")
         if entry.name in ALGORITHMS:
             raise UsageError(f"{where}: {label!r} is the name of a method; call the variant something else")
-        lines = {key: locate(f"variants.{i}.set.{key}", origins) for key in entry.set}
+        lines = {key: locate(said, f"variants.{i}.set.{key}") for key in entry.set}
         named[label] = Asked(label, algo, overrides=chosen, lines=lines)
     return named
 

@@ -22,7 +22,7 @@ from ..runs.code_identity import CodeIdentity, Sources
 from ..runs.configured_code import code_of
 from ..runs.store import RunStore
 from ..runs.summary import describe_weighting
-from .asked import BASELINE, Asked, by_table, list_baselines, weigh_by_themselves, without_options
+from .asked_runs import BASELINE, Asked, by_table, list_baselines, weigh_by_themselves, without_options
 
 OTHER_CODE = "other code"  # only a run by other code is there, which does not count
 DAMAGED = "damaged"  # a file of the run cannot be read, so that it cannot be shown or gone on with
@@ -127,7 +127,7 @@ class Plan:
         """Say how other code differs that has made runs of this plan, and what that means; a line for each change."""
         concerned: dict[tuple[str, bool], int] = {}
         for run in self.runs:
-            if place := run.store.place if run.store.place.change else None:
+            if place := run.store.chosen if run.store.chosen.change else None:
                 key = (place.change, place.is_by_other)
                 concerned[key] = concerned.get(key, 0) + 1
         lines = []
@@ -272,7 +272,7 @@ def _planned(asked: Asked, template: RunRequest, config: RunConfig, code: CodeId
         overrides=asked.overrides,
     )
     store = RunStore(Path(request.out), config, code, request.reuse)
-    state, rounds, problem = OTHER_CODE if store.place.change else "new", 0, ""
+    state, rounds, problem = OTHER_CODE if store.chosen.change else "new", 0, ""
     try:
         if store.summary() is not None:
             state, rounds = "done", config.federation.rounds

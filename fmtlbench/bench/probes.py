@@ -12,7 +12,7 @@ from ..config.setting import WEIGHTING
 from ..reports.probes import Answers, Candidate, Finished
 from ..scenarios import ROLES, Scenario, load_scenario, probe_names
 from ..weightings import WEIGHTINGS
-from .asked import Asked, weigh_by_themselves
+from .asked_runs import Asked, weigh_by_themselves
 from .grid import Flags, read_grid
 from .plan import Plan, make_plan
 from .ranges import split

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
@@ -35,6 +35,7 @@ class Range:
     log: bool = False
     algo: str | None = None  # the method that it is for; None: all
     whole: bool = False  # draw whole numbers
+    line: str = field(default="", compare=False)  # where it was written, for messages
 
     @property
     def name(self) -> str:
@@ -122,7 +123,7 @@ def parse_ranges(assignments: Sequence[str], flag: str, parse: Callable[[str, An
         one = parse(key.strip(), given.strip(), f"{flag} {shorten(text)}")
         if one.name in found:
             raise UsageError(f"{flag} {shorten(text)}: {one.name} is given twice")
-        found[one.name] = one
+        found[one.name] = replace(one, line=f"{flag} {one.name}={one.text}")
     return found
 
 

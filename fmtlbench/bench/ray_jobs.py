@@ -1,6 +1,6 @@
 """Whole runs on the machines of a Ray cluster: each a process like any other, held by an actor that ends with us.
 
-The one loop (workers.py) stays here, and so do the claims; what it sees of a run far away is what the actor tells.
+The one loop (workers.py) and the reservations stay here; what it sees of a run far away is what the actor tells.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 from ..base.errors import FmtlbenchError, one_line
 from ..engine.ray.cluster import check_versions, cluster_versions, connected, read_token
 from ..runs.session import KERNEL_CHOICES
-from .child import Child, Followed
+from .local_jobs import Job, LocalJob
 from .plan import PlannedRun
 
 LOOK = 0.5  # seconds between two questions to an actor
@@ -141,7 +141,7 @@ class RayJobs:
         self.threads = str(max(1, int(cpus)))
 
     def start(self, run: PlannedRun, command: list[str], log: Path, lock: int) -> RayJob:
-        """Ask for a place for a run. The claim's `lock` stays here."""
+        """Ask for a place for a run. The reservation's `lock` stays here."""
         actor = self.ray.remote(Keeper).options(**self.options).remote(self.shared)
         begun = actor.start.remote(command[1:], str(log.absolute()), self._environment(run))
         return RayJob(self.ray, actor, begun, log, run.finished)
@@ -155,7 +155,7 @@ class RayJobs:
 
 
 class Keeper:
-    """The actor: one process on its machine. If the actor is killed, Linux interrupts the process (child.py)."""
+    """The actor: one process on its machine. If the actor is killed, Linux interrupts the process (local_jobs.py)."""
 
     def __init__(self, shared: Shared) -> None:
         self.shared = shared
@@ -163,7 +163,7 @@ class Keeper:
     def start(self, words: list[str], log: str, environment: dict[str, str]) -> News:
         """Start the run with this machine's own Python, which Ray has seen to be of the same version."""
         self.shared.check()  # this machine may have joined later
-        self.child = Child([sys.executable, *words], Path(log), {**os.environ, **environment})
+        self.child = LocalJob([sys.executable, *words], Path(log), {**os.environ, **environment})
         return self.news()
 
     def news(self) -> News:
@@ -184,7 +184,7 @@ class Keeper:
         return os.getpid(), self.child.process.pid
 
 
-class RayJob(Followed):
+class RayJob(Job):
     """A run that an actor holds, as the loop follows it: never waits for an answer."""
 
     waiting = True

@@ -14,15 +14,16 @@ from ..base.words import dataset_title
 from ..config.presets import preset_options, read_preset
 from ..config.request import RunRequest
 from ..config.resolve import resolve_without_method
-from ..reports.claims import EvidenceOfRuns, Verdict, judge, judge_printed, load_claims
 from ..reports.collect import Collection, RunRecord, collect, empty_collection, relabel
 from ..reports.delta import Delta, Reference
-from ..reports.recipes import COST, NETWORKS, Recipe, Wanted, load_recipe, recipe_names, stand_ins
-from ..reports.reproduced import Made, Reproduced, count_table, figure_notes, reproduce_table
+from ..reports.papers.claims import Verdict, judge, judge_printed, load_claims
+from ..reports.papers.recipes import COST, NETWORKS, Recipe, Wanted, load_recipe, recipe_names, stand_ins
+from ..reports.papers.reproduced import Made, Reproduced, count_table, figure_notes, reproduce_table
+from ..reports.papers.run_checks import EvidenceOfRuns
 from ..reports.settings import merge_settings
 from ..runs.absence import failed_file
 from ..runs.folder import RunFolder
-from .asked import Asked, extend_label
+from .asked_runs import Asked, extend_label
 from .clients import describe_clients, describe_networks
 from .display import tell_on_stderr
 from .plan import DAMAGED, Plan, PlannedRun, Refusal, make_plan
@@ -160,7 +161,7 @@ def carry_over(asked: Asked, preset: str) -> Asked | str:
     overrides = dict(asked.overrides)
     backbone = overrides.get("model.backbone")
     small = set(stand_ins().values())
-    if backbone is not None and read_preset(preset)[0].get("model", {}).get("backbone") in small:
+    if backbone is not None and read_preset(preset).get("model", {}).get("backbone") in small:
         if backbone not in stand_ins() and backbone not in small:
             return f"{backbone} has no form as small as the networks of preset {preset}"
         overrides["model.backbone"] = stand_ins().get(backbone, backbone)
@@ -168,7 +169,7 @@ def carry_over(asked: Asked, preset: str) -> Asked | str:
     carried = {f"algo.{key}": value for key, value in preset_options(own).get(asked.algo, {}).items()}
     network = preset_options(own, "architectures").get(overrides.get("model.architecture", ""), {})
     carried |= {f"model.options.{key}": value for key, value in network.items()}
-    metrics = read_preset(own)[0].get("evaluation", {}).get("metrics", {})
+    metrics = read_preset(own).get("evaluation", {}).get("metrics", {})
     carried |= {f"evaluation.metrics.{task}": metric for task, metric in metrics.items()}
     return replace(asked, preset=preset, overrides={**carried, **overrides})
 
@@ -279,7 +280,7 @@ def judge_runs(planned: Sequence[Planned]) -> list[tuple[Verdict, Verdict]]:
         for claim in load_claims().values()
         if set(claim.tables) & asked.keys() or (claim.entry.paper, claim.figure) in figures
     ]
-    tables = {name: make_table(one).evidence() for name, one in asked.items() if one.recipe.table is not None}
+    tables = {name: make_table(one) for name, one in asked.items() if one.recipe.table is not None}
     runs: dict[Path, RunRecord] = {}
     for one in planned:
         if one.recipe.is_figure and one.recipe.kind in SINGLE:

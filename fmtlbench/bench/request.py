@@ -14,15 +14,15 @@ from ..config.keep import choose_keep
 from ..config.request import RunRequest, override_text, split_keywords
 from ..cost.energy import choose_energy
 from ..listeners import find_listeners
-from .asked import parse_seeds
+from .asked_runs import parse_seeds
 from .device import Device
 from .display import Display
+from .effort import Effort, carry_out, check_data_root
 from .estimate import Estimate, learn_pace
 from .grid import Flags, Grid, read_grid
 from .plan import Plan, make_plan
-from .told import outcome_record, plan_record
+from .serialize import outcome_record, plan_record
 from .tuning import Rules, TuningPlan, choose, describe, plan_chosen, plan_tuning, record_tuning
-from .work import Effort, carry_out, check_data_root
 from .workers import Outcome
 
 # What all runs of a bench are asked with; the rest of a request says which run.

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import UsageError
-from ..base.schema import locate, number_type
+from ..base.located import locate
+from ..base.schema import number_type
 from ..base.words import say_count
 from ..config.run_config import RunConfig
 from .ranges import MOST_TRIALS, Range, draw_trials, list_trials, parse_ranges, parse_search, parse_sweep, ranges_for
 
 if TYPE_CHECKING:
-    from .asked import Asked
+    from .asked_runs import Asked
     from .grid import Flags, GridFile
 
 
@@ -24,7 +25,6 @@ class Trials:
     ranges: dict[str, Range] = field(default_factory=dict)  # by key, with the method in front that they are for
     count: int | None = None  # None: all combinations
     seed: int = 0
-    lines: dict[str, str] = field(default_factory=dict)  # where each range was written
 
     def of(self, asked: Asked) -> list[dict[str, Any]]:
         """Return the overrides of every trial of a method; none if no range is for it."""
@@ -35,7 +35,7 @@ class Trials:
 
     def tried(self, asked: Asked) -> list[Asked]:
         """Return the trials of a method, each with the lines that its values are from."""
-        lines = {one.key: self.lines[one.name] for one in self._ranges_for(asked)}
+        lines = {one.key: one.line for one in self._ranges_for(asked)}
         return [asked.with_trial(values, {key: lines[key] for key in values}) for values in self.of(asked)]
 
     def shortfalls(self, methods: Iterable[Asked]) -> list[str]:
@@ -61,7 +61,7 @@ def _number_type(key: str, asked: Asked) -> type | None:
     return number_type(asked.method.Params, option) if section == "algo" else number_type(RunConfig, key)
 
 
-def read_trials(entries: GridFile, flags: Flags, origins: Mapping[str, str]) -> Trials:
+def read_trials(entries: GridFile, flags: Flags, said: Any) -> Trials:
     """Read what is to be tried.
 
     Ranges of flags take the place of a file's `sweep` and `search`, those of its `tune` stay.
@@ -70,36 +70,32 @@ def read_trials(entries: GridFile, flags: Flags, origins: Mapping[str, str]) -> 
         raise UsageError("--sweep and --search: give one of them: all combinations, or --trials that are drawn")
     from_file = not (flags.sweep or flags.search)
     if from_file and entries.sweep and entries.search:
-        raise UsageError(f"{origins['search']}: search: sweep is given too; give one of them")
+        raise UsageError(f"{locate(said, 'search')}: search: sweep is given too; give one of them")
     count, seed = flags.trials, flags.search_seed
     if not flags.sweep:
         count = entries.trials if count is None else count
         seed = entries.search_seed if seed is None else seed
     sweeping = bool(flags.sweep or (from_file and entries.sweep))
     searching = bool(flags.search or (from_file and entries.search)) or (not sweeping and count is not None)
-    ranges, lines = _read_ranges(entries, flags, origins, searching)
-    return replace(_make_trials(ranges, searching, count, seed), lines=lines)
+    return _make_trials(_read_ranges(entries, flags, said, searching), searching, count, seed)
 
 
-def _read_ranges(
-    entries: GridFile, flags: Flags, origins: Mapping[str, str], searching: bool
-) -> tuple[dict[str, Range], dict[str, str]]:
+def _read_ranges(entries: GridFile, flags: Flags, said: Any, searching: bool) -> dict[str, Range]:
     parse, word = (parse_search, "search") if searching else (parse_sweep, "sweep")
     ranges = parse_ranges(getattr(flags, word), f"--{word}", parse)
-    lines = {name: f"--{word} {name}={one.text}" for name, one in ranges.items()}
     of_file: dict[str, tuple[Any, str]] = {}
     if not ranges:
         of_file = {key: (given, f"{word}.{key}") for key, given in getattr(entries, word).items()}
     if entries.tune and not flags.tune:
-        raise UsageError(f"{origins['tune']}: tune: says what to try for --tune; give --tune, or use sweep and search")
+        line = f"{locate(said, 'tune')}: tune"
+        raise UsageError(f"{line}: says what to try for --tune; give --tune, or use sweep and search")
     for method, of_method in entries.tune.items():
         of_file |= {f"{method}:{key}": (given, f"tune.{method}.{key}") for key, given in of_method.items()}
     for key, (given, path) in of_file.items():
-        line = f"{locate(path, origins)}: {path}"
+        line = f"{locate(said, path)}: {path}"
         one = parse(key, given, line)
-        if one.name not in ranges:
-            ranges[one.name], lines[one.name] = one, line
-    return ranges, lines
+        ranges.setdefault(one.name, replace(one, line=line))
+    return ranges
 
 
 def _make_trials(ranges: dict[str, Range], searching: bool, count: int | None, seed: int | None) -> Trials:

@@ -18,7 +18,7 @@ from ..config.setting import WEIGHTING, WEIGHTING_OPTIONS, digest, is_below
 from ..metrics import MetricError
 from ..runs.folder import with_format
 from ..runs.records import Summary, Tuning
-from .asked import BASELINE, Asked, by_table, with_baselines
+from .asked_runs import BASELINE, Asked, by_table, with_baselines
 from .grid import Grid
 from .plan import Plan, PlannedRun, Refusal, make_plan
 
@@ -79,7 +79,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Choice:
+class TunedChoice:
     """A finished search; `chosen` is None where there is nothing to choose from, for the reason given."""
 
     search: Search
@@ -152,25 +152,25 @@ def _check(grid: Grid, rules: Rules) -> None:
             raise UsageError(f"--tune-on local: {one.name} is an option of a method that local does not have")
 
 
-def choose(tuning: TuningPlan) -> list[Choice]:
+def choose(tuning: TuningPlan) -> list[TunedChoice]:
     """Choose for every method and scenario what was best on validation; the default where no trial was better."""
     return [_choose(search) for search in tuning.searches]
 
 
-def _choose(search: Search) -> Choice:
+def _choose(search: Search) -> TunedChoice:
     defaults = search.runs[0]
     if not defaults:
-        return Choice(search, (), None, reason="refused")
+        return TunedChoice(search, (), None, reason="refused")
     trials = tuple(
         _judge(overrides, runs, defaults) if refusal is None else _tell_refusal(overrides, refusal)
         for overrides, runs, refusal in zip(search.trials[1:], search.runs[1:], search.refusals[1:])
     )
     if not all(run.finished() for run in defaults):
-        return Choice(search, trials, None, reason="its default has no result on validation to compare with")
+        return TunedChoice(search, trials, None, reason="its default has no result on validation to compare with")
     best = max((trial for trial in trials if trial.delta_m is not None), key=_rank, default=None)
     if best is None or _rank(best) <= 0:
-        return Choice(search, trials, {}, 0.0)
-    return Choice(search, trials, best.overrides, best.delta_m)
+        return TunedChoice(search, trials, {}, 0.0)
+    return TunedChoice(search, trials, best.overrides, best.delta_m)
 
 
 def _rank(trial: Trial) -> float:
@@ -212,7 +212,7 @@ def judge_trial(trial: Summary, default: Summary) -> float:
         raise FmtlbenchError(f"no Δm: {error}") from None
 
 
-def identify(tuning: TuningPlan, choices: Sequence[Choice]) -> str:
+def identify(tuning: TuningPlan, choices: Sequence[TunedChoice]) -> str:
     """Return the id of a tuning: of its rules and of the trials that have a score, so that no two mix in a table."""
     counted = [
         [choice.search.asked.label, [trial.hashes for trial in choice.trials if trial.delta_m is not None]]
@@ -223,8 +223,8 @@ def identify(tuning: TuningPlan, choices: Sequence[Choice]) -> str:
 
 
 def plan_chosen(
-    tuning: TuningPlan, choices: Sequence[Choice], template: RunRequest, device: str, with_local: bool = True
-) -> tuple[Plan, dict[PlannedRun, Choice]]:
+    tuning: TuningPlan, choices: Sequence[TunedChoice], template: RunRequest, device: str, with_local: bool = True
+) -> tuple[Plan, dict[PlannedRun, TunedChoice]]:
     """Plan the chosen configs with all seeds and all training images, in OUT/tuned-<id>; and whose choice each is.
 
     Methods without a choice are left out, but those that refuse a scenario are refused here too.
@@ -253,7 +253,7 @@ def plan_chosen(
 
 
 def record_tuning(
-    out: Path, tuning: TuningPlan, choices: Sequence[Choice], owners: Mapping[PlannedRun, Choice]
+    out: Path, tuning: TuningPlan, choices: Sequence[TunedChoice], owners: Mapping[PlannedRun, TunedChoice]
 ) -> Path:
     """Write every trial and choice to OUT/.bench/tuning-<id>.json, and into each chosen run how it was chosen."""
     file = out / ".bench" / f"tuning-{identify(tuning, choices)}.json"
@@ -265,7 +265,7 @@ def record_tuning(
     return file
 
 
-def describe(tuning: TuningPlan, choices: Sequence[Choice]) -> dict[str, Any]:
+def describe(tuning: TuningPlan, choices: Sequence[TunedChoice]) -> dict[str, Any]:
     """Return the whole search as plain data: the rules, every trial with its Δm, and the choices."""
     return {
         **_common(tuning, choices),
@@ -290,7 +290,7 @@ def describe(tuning: TuningPlan, choices: Sequence[Choice]) -> dict[str, Any]:
     }
 
 
-def _common(tuning: TuningPlan, choices: Sequence[Choice]) -> dict[str, Any]:
+def _common(tuning: TuningPlan, choices: Sequence[TunedChoice]) -> dict[str, Any]:
     return {
         "tuning": identify(tuning, choices),
         "keys": tuning.grid.trials.keys(),

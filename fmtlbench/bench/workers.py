@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from .child import WRONG_USAGE, Followed
-from .claims import Claim, claim, worked_on
+from .absences import note_failed, note_finished
 from .display import Display
 from .estimate import Pace
-from .here import Here
-from .outcomes import note_failed, note_finished
+from .local_jobs import WRONG_USAGE, Job, LocalJobs
 from .plan import Plan, PlannedRun
+from .reservations import Reservation, reserve, worked_on
 
 PAUSE = 0.1  # seconds between two looks at the running processes
 LOOK_AGAIN = 1.0  # seconds between two looks at runs that others have
@@ -58,16 +57,16 @@ class Outcome:
 @dataclass
 class _Working:
     run: PlannedRun
-    child: Followed
-    claim: Claim
+    job: Job
+    reservation: Reservation
     began: float = field(default_factory=time.monotonic)
     told: bool = False  # the display knows that it has started
 
 
 class Hosts(Protocol):
-    """Where processes are: on this machine (here.py) or on those of a cluster (ray_jobs.py)."""
+    """Where processes are: on this machine (local_jobs.py) or on those of a cluster (ray_jobs.py)."""
 
-    def start(self, run: PlannedRun, command: list[str], log: Path, lock: int) -> Followed:
+    def start(self, run: PlannedRun, command: list[str], log: Path, lock: int) -> Job:
         """Start `command`, which does `run`; an OSError says that it cannot be."""
 
 
@@ -98,10 +97,10 @@ class Workers:
     ) -> None:
         self.plan, self.command, self.display, self.pace = plan, command, display, pace
         self.jobs, self.retries, self.budget = jobs, retries, budget
-        self.hosts = Here(jobs) if hosts is None else hosts
+        self.hosts = LocalJobs(jobs) if hosts is None else hosts
         self.queue = deque(plan.missing())
         self.elsewhere: list[PlannedRun] = []
-        self.open_elsewhere: set[PlannedRun] = set()  # by a process that knows no claims
+        self.open_elsewhere: set[PlannedRun] = set()  # by a process that reserves nothing
         self.working: list[_Working] = []
         self.outcome = Outcome(plan, {run: Record(run) for run in plan.runs})
         for run, record in self.outcome.records.items():
@@ -128,7 +127,7 @@ class Workers:
                         time.sleep(PAUSE)
             finally:
                 for working in self.working:  # only if something went wrong here
-                    working.child.kill()
+                    working.job.kill()
                 self.display.end()
         self.outcome.seconds = time.monotonic() - self.began
         return self.outcome
@@ -164,13 +163,13 @@ class Workers:
                 self._stop("budget", "the budget is used up: the runs at work stop and keep their last complete round")
         elif self._signals > (self.outcome.stopped == "interrupt") or now > self._kill_at:
             for working in self.working:
-                working.child.kill()
+                working.job.kill()
 
     def _stop(self, why: str, message: str) -> None:
         self.outcome.stopped = why
         self._kill_at = time.monotonic() + GRACE
         for working in self.working:
-            working.child.interrupt()
+            working.job.interrupt()
         if self.working:
             self.display.note(message)
 
@@ -185,7 +184,7 @@ class Workers:
             self._start_one(self.queue.popleft())
 
     def _start_one(self, run: PlannedRun) -> None:
-        taken = claim(self.bench / "claims", run.key)
+        taken = reserve(self.bench, run.key)
         if taken is None:
             self.elsewhere.append(run)
             return
@@ -202,19 +201,19 @@ class Workers:
         log = self.bench / "logs" / run.config.folder().with_name(f"{run.store.folder.name}.log")
         record.log = str(log)
         try:
-            child = self.hosts.start(run, self.command(run), log, taken.fileno())
+            job = self.hosts.start(run, self.command(run), log, taken.fileno())
         except OSError as error:  # no memory, no file handles
             taken.release()
             self._fail(run, f"could not be started: {error}", again=True)
             return
-        self.working.append(_Working(run, child, taken))
-        if child.waiting:
+        self.working.append(_Working(run, job, taken))
+        if job.waiting:
             self.display.queued(run, record.attempts)
         self._tell_started(self.working[-1])
 
     def _tell_started(self, working: _Working) -> None:
         """Say it once, when the process has found its place; time counts from then."""
-        if not working.told and not working.child.waiting:
+        if not working.told and not working.job.waiting:
             working.told, working.began = True, time.monotonic()
             self.display.started(working.run, self.outcome.records[working.run].attempts)
 
@@ -222,7 +221,7 @@ class Workers:
 
     def _reap(self) -> None:
         for working in list(self.working):
-            code = working.child.poll()
+            code = working.job.poll()
             self._tell_started(working)
             if code is not None:
                 self.working.remove(working)
@@ -231,18 +230,18 @@ class Workers:
                 try:
                     self._ended(working, code)
                 finally:
-                    working.claim.release()
+                    working.reservation.release()
 
     def _ended(self, working: _Working, code: int) -> None:
-        run, child = working.run, working.child
+        run, job = working.run, working.job
         if code == 0 and (run.finished() or run.finished_by_newer_code()):
             self.pace.learn(run.config, run.store.folder)
             self._settle(run, "ran")
-        elif child.interrupted:
+        elif job.interrupted:
             self.queue.append(run)
-        elif child.lost:  # what is left of it may still be at work: whoever tries again waits for that
+        elif job.lost:  # what is left of it may still be at work: whoever tries again waits for that
             self.open_elsewhere.add(run)
-            self._fail(run, child.ending(code), again=True)
+            self._fail(run, job.ending(code), again=True)
         elif code == 0:
             self._fail(run, f"ended without a result in {run.store.folder}", again=True)
         elif worked_on(run.store.folder):  # not this run's fault
@@ -250,7 +249,7 @@ class Workers:
             self.open_elsewhere.add(run)
             self.elsewhere.append(run)
         else:
-            self._fail(run, child.ending(code), again=code != WRONG_USAGE)
+            self._fail(run, job.ending(code), again=code != WRONG_USAGE)
 
     def _settle(self, run: PlannedRun, outcome: str) -> None:
         record = self.outcome.records[run]
@@ -279,7 +278,7 @@ class Workers:
 
     def seconds_left(self) -> float | None:
         """Estimate the time until the end, if every run that is left has a basis for it."""
-        left = [(w.run, w.child.eta) for w in self.working] + [(r, None) for r in (*self.queue, *self.elsewhere)]
+        left = [(w.run, w.job.eta) for w in self.working] + [(r, None) for r in (*self.queue, *self.elsewhere)]
         each = [self.pace.seconds(run) if eta is None else eta for run, eta in left]
         if any(seconds is None for seconds in each):
             return None

@@ -89,7 +89,7 @@ def _find_small_presets(info: DatasetInfo, check: SplitCheck) -> dict[str, tuple
         return {}
     from ..config.presets import preset_files, read_preset
 
-    data = {name: read_preset(name)[0]["data"] for name in preset_files()}
+    data = {name: read_preset(name)["data"] for name in preset_files()}
     data = {name: d for name, d in data.items() if d["source"] == "real" and d.get("resize", "none") == "none"}
     sizes = {name: tuple(d["size"].get(info.domain, d["size"]["default"])) for name, d in data.items()}
     return {name: size for name, size in sizes.items() if any(a > b for a, b in zip(check.largest, size))}

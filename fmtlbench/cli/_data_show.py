@@ -23,7 +23,7 @@ def add(actions) -> None:
 def main(args: argparse.Namespace) -> int:
     from ..base.errors import UsageError
     from ..base.files import check_output, write_output
-    from ..data.memory import check_image_memory
+    from ..data.machine_limits import check_image_memory
 
     info = dataset_info(args)
     if args.count < 1 or args.first < 0:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Installed:
-    """What `reports.compare` asks of the presets and scenarios that are installed."""
+    """What `reports.papers.compare` asks of the presets and scenarios that are installed."""
 
     def preset_options(self, preset: str, method: str) -> Mapping[str, Any]:
         """Return the options that a preset gives a method; none where it is not installed."""

@@ -48,7 +48,7 @@ def open_run(run: StoredRun, data_root: str | Path | None, device: str, progress
 def _tell_code(run: StoredRun, progress: Listener) -> None:
     """Note where the networks are built by other code than when the run was made."""
     from ..runs.configured_code import network_code_of
-    from ..runs.made_by import explain_network_change
+    from ..runs.recorded_code import explain_network_change
 
     if change := explain_network_change(run.files, network_code_of(run.config)):
         progress.note(f"{run.folder}: its networks are rebuilt by today's code ({change}): predictions may differ")

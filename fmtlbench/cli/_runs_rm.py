@@ -21,7 +21,7 @@ def main(args: argparse.Namespace) -> int:
     from ..base.words import say_bytes, say_count
     from ..runs.find import find_run
     from ..runs.kept import size_on_disk
-    from ..runs.remove import check_removable, remove_run
+    from ..runs.lock import check_removable, remove_run
 
     folders = list(dict.fromkeys(_check_link(find_run(name, whole_words=True)) for name in args.runs))
     for folder in folders:

@@ -117,7 +117,7 @@ def _weighting_values(config: RunConfig, summary: Summary | None) -> dict[str, t
     name, options = config.train.weighting, config.train.weighting_options
     usual = EQUAL if name == EQUAL else UNRECORDED
     if config.preset in preset_files():
-        usual = (read_preset(config.preset)[0].get("train") or {}).get("weighting", EQUAL)
+        usual = (read_preset(config.preset).get("train") or {}).get("weighting", EQUAL)
     told = summary.get("weighting") if summary is not None else None
     defaults = told["default_options"] if told else {}
     if not told and name in WEIGHTINGS:

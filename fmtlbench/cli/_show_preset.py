@@ -11,26 +11,26 @@ from ._request import add_choice, request_from
 
 def show_preset(args: argparse.Namespace) -> int:
     """Print a preset's values, those that it inherits too, and the line that each stands on."""
-    from ..base.schema import locate
+    from ..base.located import locate
     from ..config.presets import list_ancestry, name_preset, read_preset
     from ..config.resolve import check_preset
     from ..config.setting import flatten
 
     for doubt in check_preset(args.name):
         print(doubt, file=sys.stderr)
-    tree, origins = read_preset(args.name)
+    tree = read_preset(args.name)
     description = tree.pop("description", "")
     extends = [str(file) for file in list_ancestry(args.name)[1:]]
     if args.json:
         record = {"name": name_preset(args.name), "description": description, "extends": extends, "values": tree}
-        print(json.dumps({**record, "lines": {key: locate(key, origins) for key in flatten(tree)}}, indent=2))
+        print(json.dumps({**record, "lines": {key: locate(tree, key) for key in flatten(tree)}}, indent=2))
         return 0
     from ._tables import as_typed, print_records
 
     print(f"{name_preset(args.name)}: {description or 'no description'}")
     for file in extends:
         print(f"extends {file}")
-    print_records([{"key": k, "value": as_typed(v), "from": locate(k, origins)} for k, v in flatten(tree).items()])
+    print_records([{"key": k, "value": as_typed(v), "from": locate(tree, k)} for k, v in flatten(tree).items()])
     return 0
 
 

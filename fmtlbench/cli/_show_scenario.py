@@ -35,8 +35,7 @@ def show_scenario(args: argparse.Namespace) -> int:
         )
     clients = describe_clients(config, args.seed)
     files = _draw(scenario.name, clients, config.data.source, args.output) if args.output else []
-    stem, tree, origins = read_scenario(args.name)
-    declared = Parameters(stem, tree, origins).declared
+    declared = Parameters(*read_scenario(args.name)).declared
     if args.json:
         record = {**plain(scenario), "exchange": config.federation.exchange, "parties": clients}
         print(json.dumps(record, indent=2, ensure_ascii=False))

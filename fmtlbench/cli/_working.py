@@ -12,8 +12,8 @@ from ._request import add_executor, add_ray_address, request_template
 if TYPE_CHECKING:
     from ..bench.device import Device
     from ..bench.display import Display
+    from ..bench.effort import Effort
     from ..bench.plan import Plan
-    from ..bench.work import Effort
     from ..bench.workers import Outcome
     from ..config.request import RunRequest
 
@@ -41,7 +41,7 @@ def add_effort(parser: argparse.ArgumentParser) -> None:
 def read_effort(args: argparse.Namespace) -> Effort:
     """Return what the flags of `add_effort` say."""
     from ..base.words import parse_duration
-    from ..bench.work import Effort
+    from ..bench.effort import Effort
 
     budget = None if args.budget is None else parse_duration(args.budget, "--budget")
     where = (args.hosts, args.ray_address, args.cpus_per_job, args.gpus_per_job)
@@ -64,8 +64,8 @@ def make_display() -> Display:
 
 def print_plan(plan: Plan, jobs: int, style: str) -> None:
     """Print the plan and the estimate, as a table or as JSON; or the missing runs, as commands."""
-    from ..bench.told import plan_record, shell_list
-    from ..bench.work import describe_plan
+    from ..bench.effort import describe_plan
+    from ..bench.serialize import plan_record, shell_list
 
     if style == "sh":
         print(shell_list(plan), end="")

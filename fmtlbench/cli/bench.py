@@ -96,7 +96,7 @@ def main(args: argparse.Namespace) -> int:
 def _print_outcome(bench: Bench, outcome: Outcome, style: str) -> None:
     """Print what became of the runs."""
     from ..base.words import say_duration
-    from ..bench.told import count_outcomes
+    from ..bench.serialize import count_outcomes
     from ._tables import print_records
 
     if style == "json":

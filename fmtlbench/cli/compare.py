@@ -33,7 +33,7 @@ def add(verbs) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from ..reports.compare import compare
+    from ..reports.papers.compare import compare
     from ._installed import Installed
 
     runs, chosen = every_run(args)

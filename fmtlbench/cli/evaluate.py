@@ -194,7 +194,10 @@ def _read_options(args: argparse.Namespace, name: str) -> dict:
         if option not in _option_names(METRICS[name]):
             raise UsageError(f"{flag}: {name}, which scores {args.task}, has no option {option}")
         values[option] = value
-    return typed_options(name, values, {option: f"--option {option}={value}" for option, value in values.items()})
+    from ..base.located import Tree
+
+    flags = {option: f"--option {option}={value}" for option, value in values.items()}
+    return typed_options(name, Tree(values, places=flags))
 
 
 def _score(meter: Metric, pairs: Pairs, args: argparse.Namespace) -> Findings:

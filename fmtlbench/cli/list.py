@@ -96,7 +96,7 @@ def _presets() -> list[dict]:
     return [
         {
             "name": name,
-            "description": read_preset(name)[0].get("description", ""),
+            "description": read_preset(name).get("description", ""),
             "extends": ", ".join(file.stem for file in list_ancestry(name)[1:]),
             "options": options(name),
         }

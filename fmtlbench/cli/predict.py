@@ -61,8 +61,8 @@ def main(args: argparse.Namespace) -> int:
 
     from ..inference.panel import draw_panel, merge_clients
     from ..inference.predict import check_comparable, panel_rows, save_predictions
+    from ..inference.prediction_folder import check_replaceable
     from ..inference.stored_run import StoredRun
-    from ..inference.write import check_replaceable
     from ..listeners.bars import Bars
     from ..listeners.json_lines import JsonLines
     from ..reports.plots.style import save

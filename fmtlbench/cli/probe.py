@@ -60,8 +60,8 @@ def add(verbs) -> None:
 def main(args: argparse.Namespace) -> int:
     from ..base.files import check_folder, check_output
     from ..bench.display import tell_on_stderr
+    from ..bench.effort import carry_out, check_data_root
     from ..bench.probes import choose_probes, collect_answers, list_candidates, plan_probes
-    from ..bench.work import carry_out, check_data_root
     from ..cost.energy import choose_energy
     from ..reports.probes import Question, as_json, probe_tables
     from ._installed import method_titles

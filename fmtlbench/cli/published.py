@@ -38,14 +38,14 @@ def add(verbs) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from ..reports.published import as_table, audit, audit_table, load_published, published_names
+    from ..reports.papers.published import as_table, audit, audit_table, load_published, published_names
 
     names = [args.name] if args.name else published_names()
     tables = [load_published(name) for name in names]
     if args.audit:
         emit([audit_table(audit(names))], args)
     elif args.claims:
-        from ..reports.claims import claims_table, judge_printed
+        from ..reports.papers.claims import claims_table, judge_printed
 
         verdicts = judge_printed([args.name] if args.name else None)
         if not verdicts:

@@ -82,9 +82,9 @@ def add(verbs) -> None:
 
 def main(args: argparse.Namespace) -> int:
     from ..base.files import check_folder
-    from ..bench.asked import parse_seeds
+    from ..bench.asked_runs import parse_seeds
+    from ..bench.effort import carry_out, check_archives, check_data_root
     from ..bench.recipes import choose_recipes, plan_recipes
-    from ..bench.work import carry_out, check_archives, check_data_root
     from ..config.presets import find_preset
     from ..cost.energy import choose_energy
 
@@ -142,7 +142,7 @@ def _check_flags(args: argparse.Namespace) -> None:
 
 def _print_plan(planned: list[Planned], plan: Plan, args: argparse.Namespace, device: str) -> None:
     """Print what is missing: of one recipe run by run, of several their counts."""
-    from ..bench.work import describe_plan
+    from ..bench.effort import describe_plan
 
     if args.format == "table" and len(planned) > 1:
         _print_status(planned, args)
@@ -202,7 +202,7 @@ def _write_text(path: Path, text: str) -> None:
 
 
 def _list(args: argparse.Namespace) -> int:
-    from ..reports.recipes import load_recipe, recipe_names
+    from ..reports.papers.recipes import load_recipe, recipe_names
 
     records = []
     for recipe in map(load_recipe, recipe_names()):
@@ -227,8 +227,8 @@ def _print_claims(planned: list[Planned], args: argparse.Namespace) -> int:
     """Print the verdicts on the claims about the chosen recipes: in print, and on our runs."""
     from ..base.errors import UsageError
     from ..bench.recipes import judge_runs
-    from ..reports.claims import compare_verdicts
     from ..reports.formats import render
+    from ..reports.papers.claims import compare_verdicts
 
     verdicts = judge_runs(planned)
     if not verdicts:

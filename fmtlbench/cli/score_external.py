@@ -14,7 +14,7 @@ from .predict import split_names
 
 if TYPE_CHECKING:
     from ..config.run_config import RunConfig
-    from ..inference.external import Origin, Outcome
+    from ..inference.external_scores import ExternalResult, Origin
     from ..inference.scoring import Findings
 
 EPILOG = """\
@@ -70,7 +70,7 @@ def main(args: argparse.Namespace) -> int:
     check_folder(args.output)
     _check(args)
 
-    from ..inference.external import Origin
+    from ..inference.external_scores import Origin
 
     origin = Origin(args.predictions, args.name, args.by)
 
@@ -99,8 +99,8 @@ def _check(args: argparse.Namespace) -> None:
             raise UsageError(f"{flag}: does not go with {where}")
 
 
-def _in_setting(origin: Origin, args: argparse.Namespace, judge) -> Outcome:
-    from ..inference.external import score_in_setting
+def _in_setting(origin: Origin, args: argparse.Namespace, judge) -> ExternalResult:
+    from ..inference.external_scores import score_in_setting
     from ..listeners.bars import Bars
     from ..listeners.json_lines import JsonLines
 
@@ -140,9 +140,9 @@ def _find_config(args: argparse.Namespace) -> RunConfig:
     return config if args.seed is None else dataclasses.replace(config, seed=args.seed)
 
 
-def _on_dataset(origin: Origin, args: argparse.Namespace, judge) -> Outcome:
+def _on_dataset(origin: Origin, args: argparse.Namespace, judge) -> ExternalResult:
     from ..data.datasets import open_split
-    from ..inference.external import score_on_dataset
+    from ..inference.external_scores import score_on_dataset
     from .data import find_dataset
 
     info = find_dataset(args.dataset)
@@ -152,7 +152,7 @@ def _on_dataset(origin: Origin, args: argparse.Namespace, judge) -> Outcome:
     return score_on_dataset(origin, info, reader, args.output, judge, args.tasks)
 
 
-def _print(outcome: Outcome) -> None:
+def _print(outcome: ExternalResult) -> None:
     from ..runs.external import describe_external
     from ._tables import print_records
 

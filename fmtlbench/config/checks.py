@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from ..base.errors import RefusedError, nearest
-from ..base.schema import locate
+from ..base.located import locate
 from ..data.datasets import domains
-from ..data.memory import check_config_memory
+from ..data.machine_limits import check_config_memory
 from ..data.meters import fits_task
 from ..metrics import METRICS
 from ..networks.catalog import STRIDES, TIMM, misfit
@@ -18,11 +19,11 @@ from ..weightings import WEIGHTINGS
 from .run_config import RunConfig
 
 
-def check_together(config: RunConfig, origins: Mapping[str, str]) -> None:
-    """Check what needs two sections of the config at once."""
+def check_together(config: RunConfig, tree: Mapping[str, Any]) -> None:
+    """Check what needs two sections of the config at once; `tree` is what it was made of."""
 
     def complain(key: str, message: str) -> RefusedError:
-        return RefusedError(f"{locate(key, origins) or config.preset}: {key}: {message}")
+        return RefusedError(f"{locate(tree, key) or config.preset}: {key}: {message}")
 
     for key, floor in (("train.min_lr", config.train.min_lr), ("train.warmup_lr", config.train.warmup_lr)):
         if floor > config.train.lr:
@@ -65,7 +66,7 @@ def check_together(config: RunConfig, origins: Mapping[str, str]) -> None:
             raise complain(f"data.size.{domain}", f"expected multiples of {STRIDES[maps]} here, got {size}")
     check_config_memory(config, complain)
     images = {domain: config.data.train_images(domain) for domain in used}
-    check_images(config.scenario, images, config.data.train_samples is not None, origins, "scenario")
+    check_images(config.scenario, images, config.data.train_samples is not None, tree["scenario"])
     for key, mapping in (
         ("train.loss_weights", config.train.loss_weights),
         ("evaluation.metrics", config.evaluation.metrics),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..base.errors import UsageError
+from ..base.located import Tree
 from ..base.schema import build, limits, plain
 
 SECTION = "ray."  # of `--set`: how runs are spread, which moves no number and is no part of a config
@@ -39,5 +40,5 @@ def check_ray_device(name: str, flag: str = "--executor ray") -> None:
 def ray_options(overrides: Mapping[str, Any]) -> RayOptions:
     """Read the `ray.…` values among overrides."""
     given = {key.removeprefix(SECTION): plain(value) for key, value in overrides.items() if key.startswith(SECTION)}
-    origins = {f"ray.{key}": f"--set ray.{key}={value}" for key, value in given.items()}
-    return build(RayOptions, given, origins, "ray")
+    flags = {key: f"--set ray.{key}={value}" for key, value in given.items()}
+    return build(RayOptions, Tree(given, places=flags), "ray")

@@ -149,7 +149,7 @@ class RunRequest:
         if self.stored is None:
             config = resolve(self.algo, self.scenario, self.preset, self.seed, device, overrides)
         else:
-            config = resolve_stored(*read_config(Path(self.stored)), self.seed, device, overrides)
+            config = resolve_stored(read_config(Path(self.stored)), self.seed, device, overrides)
         if self.data_root is not None and not config.reads_files:
             raise UsageError(
                 f"--data-root {self.data_root}: preset {self.preset!r} uses the embedded data; --set data.source=real?"

@@ -12,7 +12,8 @@ from typing import Any
 
 from ..algorithms import ALGORITHMS, Algorithm
 from ..base.errors import FmtlbenchError, UsageError, nearest, short_repr, shorten, unknown
-from ..base.schema import build, build_given, build_mapping, locate, plain
+from ..base.located import Items, Located, Tree, locate, located, look_up
+from ..base.schema import build, build_given, build_mapping, plain
 from ..base.user_code import UserCode, check_class, read_user_code
 from ..base.yamlfile import parse_scalar
 from ..data.datasets import dataset_of_file, domains, identify_dataset_file
@@ -26,8 +27,9 @@ from ..scenarios import Parameters, check_scenario, read_scenario, scenario_file
 from ..weightings import WEIGHTINGS
 from .checks import check_together
 from .presets import find_preset, identify_preset, name_preset, read_preset
+from .roles import roles
 from .run_config import NUMERICS_VERSION, RunConfig
-from .setting import EQUAL, INCIDENTAL, MOVED, WEIGHTING, WEIGHTING_OPTIONS, Setting, digest, identity, is_below, is_own
+from .setting import EQUAL, WEIGHTING, WEIGHTING_OPTIONS, Setting, digest, identity, is_below, is_own
 
 
 def parse_overrides(assignments: Iterable[str], flag: str = "--set", example: str = "train.lr=1e-3") -> dict[str, Any]:
@@ -101,9 +103,9 @@ def resolve(
     check_scenario_name(scenario, "--scenario")
     find_preset(preset, "--preset")
     usual = _usual_setting(scenario, preset, device, overrides or {})
-    tree, origins, method = _combine(scenario, preset, overrides, algo)
+    tree, method = _combine(scenario, preset, overrides, algo)
     assert method is not None, algo
-    config = _with_method(tree, origins, method, seed, device)
+    config = _with_method(tree, method, seed, device)
     return dataclasses.replace(config, departures=_departures(config, usual, overrides or {}))
 
 
@@ -129,7 +131,7 @@ def _departures(config: RunConfig, usual: Setting | None, overrides: Mapping[str
     if usual is None:
         return given
     own = [f"{path}.{domain}" for path in BY_DOMAIN for domain in config.scenario.domains]
-    differences = config.setting().differences(usual, skip=INCIDENTAL)
+    differences = config.setting().differences(usual, skip=roles().incidental)
     if differences.keys() & {"model.pretrained", "model.backbone"}:
         differences.pop("model.weights_sha256", None)  # it goes with them
     return {
@@ -145,17 +147,19 @@ def check_preset(given: str) -> list[str]:
     Raises:
         UsageError: It says what no run accepts.
     """
-    tree, origins = read_preset(given)
-    values = {key: value for key, value in tree.items() if key not in (*OF_PRESETS, "description")}
+    tree = read_preset(given)
+    values = tree.copy()
+    for section in (*OF_PRESETS, "description"):
+        values.pop(section, None)
     for section, hint in typing.get_type_hints(RunConfig).items():
         if dataclasses.is_dataclass(hint) and section in values:
-            build_given(hint, values.pop(section), origins, section)  # a file that others extend may leave values out
-    build_given(RunConfig, values, origins)
-    _fill_in_weighting(tree, origins)
+            build_given(hint, values.pop(section), section)  # a file that others extend may leave values out
+    build_given(RunConfig, values)
+    _fill_in_weighting(tree)
     for section, registry in OF_PRESETS.items():
-        _preset_options(tree, section, None, section, origins)
-        for name, options in (tree.get(section) or {}).items():
-            build_options(registry[name], options, origins, f"{section}.{name}")
+        _preset_options(tree, section)
+        for name in tree.get(section, ()):
+            build_options(registry[name], look_up(tree, f"{section}.{name}"), f"{section}.{name}")
     known = (*domains(tuple((tree.get("data", {}).get("files") or {}).values())), "default")
     doubts = []
     for path in BY_DOMAIN:
@@ -165,7 +169,7 @@ def check_preset(given: str) -> list[str]:
             if domain not in known:
                 place = f"{path}.{domain}"
                 told = f"no dataset {domain!r} unless the scenario brings it; {nearest(domain, known)}"
-                doubts.append(f"{locate(place, origins)}: {place}: {told}")
+                doubts.append(f"{locate(tree, place)}: {place}: {told}")
     return doubts
 
 
@@ -186,9 +190,9 @@ def resolve_without_method(
     overrides: Mapping[str, Any] | None = None,
 ) -> RunConfig:
     """Combine preset, scenario and overrides into a checked config without a method: what all methods share there."""
-    tree, origins, _ = _combine(scenario, preset, overrides)
+    tree, _ = _combine(scenario, preset, overrides)
     del tree["algo"]
-    return _check({**tree, "seed": _check_seed(seed), "device": device}, origins)
+    return _check(tree, seed, device)
 
 
 def resolve_setting(
@@ -201,15 +205,13 @@ def resolve_setting(
 def resolve_options(algo: str, preset: str, overrides: Mapping[str, Any]) -> tuple[type[Algorithm], Any]:
     """Return the method and its options as preset and overrides give them, for no particular scenario."""
     method, _ = _find_method(algo)
-    tree, origins = read_preset(preset)
-    own = {key.removeprefix("algo."): plain(value) for key, value in overrides.items() if key.startswith("algo.")}
-    options = _preset_options(tree, "algorithms", method.name, "algo", origins) | own
-    return method, build_options(method, options, origins)
+    options = _preset_options(read_preset(preset), "algorithms", method.name)
+    options |= {key.removeprefix("algo."): plain(value) for key, value in overrides.items() if key.startswith("algo.")}
+    return method, build_options(method, options)
 
 
 def resolve_stored(
-    tree: Any,
-    origins: Mapping[str, str],
+    tree: Tree,
     seed: int | None = None,
     device: str | None = None,
     overrides: Mapping[str, Any] | None = None,
@@ -218,7 +220,6 @@ def resolve_stored(
 
     Args:
         tree: What the file holds, without its format number.
-        origins: On which line each value stands.
         seed: In place of the stored one.
         device: Likewise.
         overrides: Values by dotted name, as for `resolve`; the scenario is as it is stored.
@@ -226,20 +227,20 @@ def resolve_stored(
     Raises:
         UsageError: The config cannot be rebuilt as it was, or the overrides make no sense.
     """
-    stored = RunConfig.from_tree(tree, origins)
-    _check_rebuildable(stored, origins)
-    again = _resolve_again(stored, origins, {}, stored.seed, stored.device)
+    stored = RunConfig.from_tree(tree)
+    _check_rebuildable(stored, tree)
+    again = _resolve_again(stored, tree, {}, stored.seed, stored.device)
     before, after = identity(tree), identity(plain(again))
     if digest(before) != digest(after):
         paths = [path for path in {**before, **after} if before.get(path) != after.get(path)]
         told = [f"{path} was {short_repr(before.get(path))}, is {short_repr(after.get(path))}" for path in paths[:4]]
-        raise UsageError(f"{locate('', origins)}: this version cannot rebuild the config: {'; '.join(told)}")
+        raise UsageError(f"{locate(tree)}: this version cannot rebuild the config: {'; '.join(told)}")
     seed, device = stored.seed if seed is None else seed, device or stored.device
     if not overrides:
         again = dataclasses.replace(again, departures=stored.departures)
         return dataclasses.replace(again, seed=_check_seed(seed), device=device)
     usual = _usual_setting_again(stored)
-    changed = _resolve_again(stored, origins, overrides, seed, device)
+    changed = _resolve_again(stored, tree, overrides, seed, device)
     if stored.departures is None:  # what the run's own were is not known
         return changed
     if usual is not None:
@@ -254,13 +255,13 @@ def _usual_setting_again(stored: RunConfig) -> Setting | None:
     try:
         if identify_preset(preset) != stored.preset_file.sha256:  # the file has changed since
             return None
-        tree, origins, network, _ = _start_from_preset(preset, {})
-        tree["scenario"] = plain(stored.scenario)
+        tree, network, _ = _start_from_preset(preset, {})
+        tree["scenario"] = located(plain(stored.scenario), tree.place)
         brought = {name: sha for name, sha in stored.plugins.items() if not name.startswith(("metric ", "weighting "))}
         tree["plugins"] = brought  # by the scenario; the others are the config's own choice
-        _complete(tree, origins, network)
+        _complete(tree, network)
         del tree["algo"]
-        return _check({**tree, "seed": stored.seed, "device": stored.device}, origins).setting()
+        return _check(tree, stored.seed, stored.device).setting()
     except UsageError:
         return None
 
@@ -271,37 +272,34 @@ def find_departures(stored: RunConfig) -> dict[str, Any] | None:
     return None if usual is None else _departures(stored, usual, {})
 
 
-def _check_rebuildable(stored: RunConfig, origins: Mapping[str, str]) -> None:
+def _check_rebuildable(stored: RunConfig, tree: Tree) -> None:
     """Refuse a stored config whose numbers, or whose user's files, this installation does not have."""
     if stored.numerics != NUMERICS_VERSION:
         raise UsageError(
-            f"{locate('numerics', origins)}: numerics: the run was made by version {stored.numerics} of the engine; "
+            f"{locate(tree, 'numerics')}: numerics: the run was made by version {stored.numerics} of the engine; "
             f"this is {NUMERICS_VERSION}, which gives other numbers: name --algo, --scenario and --preset for a new run"
         )
     for key, code in (("algorithm", stored.algorithm.code), ("model.architecture", stored.model.code)):
         if not code.is_unchanged():
             state = "is not there any more" if code.is_missing() else "or a module beside it has changed since"
-            raise UsageError(f"{locate(key, origins)}: {key}: {code.file} {state}, so the run cannot be rebuilt")
+            raise UsageError(f"{locate(tree, key)}: {key}: {code.file} {state}, so the run cannot be rebuilt")
     try:
         for domain in sorted(stored.scenario.domains):
             stored.data.dataset(domain)
         load_plugins(stored)
     except FmtlbenchError as error:
-        raise UsageError(f"{locate('', origins)}: the run cannot be rebuilt: {error}") from None
+        raise UsageError(f"{locate(tree)}: the run cannot be rebuilt: {error}") from None
 
 
-def _resolve_again(
-    stored: RunConfig, origins: Mapping[str, str], overrides: Mapping[str, Any], seed: int, device: str
-) -> RunConfig:
+def _resolve_again(stored: RunConfig, said: Tree, overrides: Mapping[str, Any], seed: int, device: str) -> RunConfig:
     """Resolve a stored config as if it were a preset and a scenario, with overrides on top."""
-    tree, origins = plain(stored), dict(origins)
+    tree = located(plain(stored), said.place, said)
     method, _ = _find_method(stored.algorithm.file or stored.algorithm.name)
-    origins |= {path.replace("algorithm.options", "algo", 1): line for path, line in origins.items()}
     tree["algo"] = tree["algorithm"]["options"]
     tree["model"]["architecture"] = stored.model.code.file or stored.model.architecture
-    network = _find_network(tree, origins, overrides)
+    network = _find_network(tree, overrides)
     if network is not None and network[0].name != stored.model.architecture:
-        tree["model"]["options"] = {}  # those that are stored are another network's
+        tree["model"]["options"] = Tree()  # those that are stored are another network's
     if any(is_below(key, ["model"]) for key in overrides):
         tree["model"]["weights_sha256"] = None  # found anew
     _drop_other_options(tree, overrides)
@@ -309,92 +307,94 @@ def _resolve_again(
         flag = f"--set {key}={_show(value)}"
         if is_below(key, ["scenario"]):
             raise UsageError(f"{flag}: the scenario of a stored config is as it was; name one by --scenario instead")
-        _override(tree, origins, key, value, flag)
-    _complete(tree, origins, network)
-    return _with_method(tree, origins, method, seed, device)
+        _override(tree, key, value, flag)
+    _complete(tree, network)
+    return _with_method(tree, method, seed, device)
 
 
 def _start_from_preset(
     preset: str, overrides: Mapping[str, Any], algo: str | None = None
-) -> tuple[dict[str, Any], dict[str, str], tuple[type[Architecture], UserCode] | None, type[Algorithm] | None]:
+) -> tuple[Tree, tuple[type[Architecture], UserCode] | None, type[Algorithm] | None]:
     """Read a preset into a tree without a scenario.
 
     Returns:
-        The tree, with the method's options as `algo`; where each value is from; the network that preset and overrides
-        choose; the method, if there is one.
+        The tree, with the method's options as `algo`; the network that preset and overrides choose; the method, if
+        there is one.
     """
-    tree, origins = read_preset(preset)
+    tree = read_preset(preset)
     tree.pop("description", None)
     tree["preset"] = name_preset(preset)
-    network = _find_network(tree, origins, overrides)
+    network = _find_network(tree, overrides)
     method, code = _find_method(algo) if algo is not None else (None, UserCode())
     tree["algorithm"] = {"name": method.name if method else "", "options": {}, **plain(code)}
-    tree["algo"] = _preset_options(tree, "algorithms", method.name if method else None, "algo", origins)
+    tree["algo"] = _preset_options(tree, "algorithms", method.name if method else None)
     if (sha256 := identify_preset(preset)) is not None:
         tree["preset_file"] = {"sha256": sha256, "path": str(Path(preset).absolute()), "options": dict(tree["algo"])}
     if network is not None:
-        options = _preset_options(tree, "architectures", network[0].name, OPTIONS, origins)
-        tree.setdefault("model", {})["options"] = options
-    return {key: value for key, value in tree.items() if key not in OF_PRESETS}, origins, network, method
+        tree.section("model")["options"] = _preset_options(tree, "architectures", network[0].name)
+    for section in OF_PRESETS:
+        tree.pop(section, None)
+    return tree, network, method
 
 
 def _combine(
     scenario: str, preset: str, overrides: Mapping[str, Any] | None, algo: str | None = None
-) -> tuple[dict[str, Any], dict[str, str], type[Algorithm] | None]:
+) -> tuple[Tree, type[Algorithm] | None]:
     """Put the values of preset, scenario file and overrides into one tree.
 
     Returns:
-        The tree, with the method's options as `algo`; where each value is from; the method, if there is one.
+        The tree, with the method's options as `algo`; the method, if there is one.
     """
-    tree, origins, network, method = _start_from_preset(preset, overrides or {}, algo)
+    tree, network, method = _start_from_preset(preset, overrides or {}, algo)
     _drop_other_options(tree, overrides or {})
-    name, scenario_tree, scenario_origins = read_scenario(scenario)
-    tree["scenario"] = {"name": name, **scenario_tree}
-    origins |= {f"scenario.{k}" if k else "scenario": v for k, v in scenario_origins.items()}
-    parameters = Parameters(name, tree["scenario"], origins, "scenario")
+    name, tree["scenario"] = read_scenario(scenario)
+    tree["scenario"]["name"] = name
+    tree.places["scenario"] = tree["scenario"].place
+    parameters = Parameters(name, tree["scenario"], "scenario")
     for key, value in (overrides or {}).items():
         flag = f"--set {key}={_show(value)}"
         _check_key(key, flag)
         if not parameters.take(key, plain(value), flag):
-            _override(tree, origins, key, value, flag)
+            _override(tree, key, value, flag)
     parameters.fill(tree["scenario"])
-    _complete(tree, origins, network)
-    return tree, origins, method
+    _complete(tree, network)
+    return tree, method
 
 
-def _override(tree: dict[str, Any], origins: dict[str, str], key: str, value: Any, flag: str) -> None:
-    """Put an override into the tree and note that `flag` gave it."""
+def _override(tree: Tree, key: str, value: Any, flag: str) -> None:
+    """Put an override into the tree; `flag` gave it."""
     _check_key(key, flag)
-    _assign(tree, key, plain(value), flag)
-    for stale in [path for path in origins if path.startswith(f"{key}.")]:
-        del origins[stale]
-    origins[key] = flag
-    sections = key.split(".")[:-1]
-    for depth in range(1, len(sections) + 1):  # sections that no file has
-        origins.setdefault(".".join(sections[:depth]), flag)
+    *parents, leaf = key.split(".")
+    node: Any = tree
+    for depth, part in enumerate(parents):
+        if isinstance(node, Items):
+            node = node[_parse_index(node, part, flag)]
+        else:
+            if part not in node.places:  # a section that no file has
+                node.places[part] = flag
+            node = node.section(part)
+        if not isinstance(node, Located):
+            raise UsageError(f"{flag}: {'.'.join(parents[: depth + 1])} is a value, not a section")
+    node.put(_parse_index(node, leaf, flag) if isinstance(node, Items) else leaf, plain(value), flag)
 
 
-def _complete(
-    tree: dict[str, Any], origins: Mapping[str, str], network: tuple[type[Architecture], UserCode] | None
-) -> None:
+def _complete(tree: Tree, network: tuple[type[Architecture], UserCode] | None) -> None:
     """Fill in what follows from other values: files that are named, defaults by domain, options of what is chosen."""
-    _take_files(tree, origins)
-    _fill_in_weighting(tree, origins)
+    _take_files(tree)
+    _fill_in_weighting(tree)
     _fill_defaults(tree)
-    _check_places(tree, origins)
+    _check_places(tree)
     if network is not None:
         architecture, code = network
-        options = build_options(architecture, tree["model"].get("options", {}), origins, OPTIONS)
+        options = build_options(architecture, look_up(tree, OPTIONS), OPTIONS)
         tree["model"] |= {"architecture": architecture.name, "options": plain(options), "code": plain(code)}
 
 
-def _with_method(
-    tree: dict[str, Any], origins: Mapping[str, str], method: type[Algorithm], seed: int, device: str
-) -> RunConfig:
+def _with_method(tree: Tree, method: type[Algorithm], seed: int, device: str) -> RunConfig:
     """Build the checked config of a complete tree."""
-    options = build_options(method, tree.pop("algo"), origins)
-    algorithm = {**tree["algorithm"], "options": plain(options)}
-    return _check({**tree, "algorithm": algorithm, "seed": _check_seed(seed), "device": device}, origins)
+    tree["algorithm"]["options"] = plain(build_options(method, look_up(tree, "algo")))
+    del tree["algo"]
+    return _check(tree, seed, device)
 
 
 def _find_method(algo: str) -> tuple[type[Algorithm], UserCode]:
@@ -403,12 +403,10 @@ def _find_method(algo: str) -> tuple[type[Algorithm], UserCode]:
     return method, read_user_code(algo)
 
 
-def _find_network(
-    tree: Mapping[str, Any], origins: Mapping[str, str], overrides: Mapping[str, Any]
-) -> tuple[type[Architecture], UserCode] | None:
+def _find_network(tree: Tree, overrides: Mapping[str, Any]) -> tuple[type[Architecture], UserCode] | None:
     """Return the network that preset and overrides choose; None if they do not, which the schema refuses later."""
     key = "model.architecture"
-    name, where = (tree.get("model") or {}).get("architecture"), f"{locate(key, origins)}: {key}"
+    name, where = (tree.get("model") or {}).get("architecture"), f"{locate(tree, key)}: {key}"
     for given, value in overrides.items():
         if given in ("model", key):
             where = f"--set {given}={_show(value)}"
@@ -423,15 +421,15 @@ def _drop_other_options(tree: Mapping[str, Any], overrides: Mapping[str, Any]) -
         train.pop("weighting_options", None)
 
 
-def _fill_in_weighting(tree: dict[str, Any], origins: Mapping[str, str]) -> None:
+def _fill_in_weighting(tree: Tree) -> None:
     """Read the file of a weighting, if a config names one, and write out all options of the weighting."""
     train = tree.get("train")
     given = train.get("weighting", EQUAL) if isinstance(train, dict) else None
     if not isinstance(given, str):  # the schema refuses it
         return
-    where = locate(WEIGHTING, origins)
+    where = locate(tree, WEIGHTING)
     name = find_name("weighting", given, where if where.startswith("--") else f"{where}: {WEIGHTING}", tree)
-    options = build_options(WEIGHTINGS[name], train.get("weighting_options", {}), origins, WEIGHTING_OPTIONS)
+    options = build_options(WEIGHTINGS[name], look_up(tree, WEIGHTING_OPTIONS), WEIGHTING_OPTIONS)
     train |= {"weighting": name, "weighting_options": plain(options)}
     for files in (tree.get("plugins"), tree.get("plugin_files")):
         others = [entry for entry in files or {} if entry.startswith("weighting ") and entry != f"weighting {name}"]
@@ -439,15 +437,15 @@ def _fill_in_weighting(tree: dict[str, Any], origins: Mapping[str, str]) -> None
             del files[entry]
 
 
-def _check_places(tree: Mapping[str, Any], origins: Mapping[str, str]) -> None:
+def _check_places(tree: Tree) -> None:
     """Refuse a value at a place that it was moved from; the error names the new place."""
-    for path, moved in MOVED.items():
+    for path, moved in roles().moved.items():
         section, _, name = moved.first.partition(".")
         if isinstance(tree.get(section), Mapping) and name in tree[section]:
             option = path.rpartition(".")[2]
             having = [name for name, architecture in ARCHITECTURES.items() if architecture.has_option(option)]
             raise UsageError(
-                f"{locate(moved.first, origins)}: {moved.first} is {path} now, an option of model.architecture="
+                f"{locate(tree, moved.first)}: {moved.first} is {path} now, an option of model.architecture="
                 f"{' and '.join(having)}"
             )
 
@@ -478,55 +476,55 @@ def _fill_defaults(tree: dict[str, Any]) -> None:
                     values.setdefault(domain, usual)
 
 
-def _take_files(tree: dict[str, Any], origins: Mapping[str, str]) -> None:
+def _take_files(tree: Tree) -> None:
     """Read the files that config and scenario name: of datasets, metrics, partitions and tasks."""
     data, scenario = tree.get("data"), tree["scenario"]
     if isinstance(data, dict):
-        named = build_mapping(data.get("files") or {}, origins, "data.files")
+        named = {} if data.get("files") is None else build_mapping(look_up(tree, "data.files"), "data.files")
         given = {domain: str(Path(str(path)).absolute()) for domain, path in named.items()}
         files = scenario.get("datasets") or []
         if not isinstance(files, list) or not all(isinstance(path, str) for path in files):
-            where = locate("scenario.datasets", origins)
+            where = locate(tree, "scenario.datasets")
             raise UsageError(f"{where}: datasets: expected a list of files, got {short_repr(files)}")
         for path in files:
             given.setdefault(dataset_of_file(path).domain, path)
         for domain, path in given.items():
             if (brings := dataset_of_file(path).domain) != domain:
-                raise UsageError(f"{locate(f'data.files.{domain}', origins)}: {path} brings {brings!r}, not {domain!r}")
+                raise UsageError(f"{locate(tree, f'data.files.{domain}')}: {path} brings {brings!r}, not {domain!r}")
         if given:
             data["files"] = given
             data["file_sha256"] = {domain: identify_dataset_file(path) for domain, path in given.items()}
-    take_files(scenario, tree, locate("scenario", origins))
+    take_files(scenario, tree, locate(tree, "scenario"))
     metrics = tree["evaluation"].get("metrics") if isinstance(tree.get("evaluation"), dict) else None
     for task, name in (metrics if isinstance(metrics, dict) else {}).items():
         if isinstance(name, str) and name.endswith(".py"):
-            metrics[task] = take_file("metric", name, locate(f"evaluation.metrics.{task}", origins), tree)
+            metrics[task] = take_file("metric", name, locate(tree, f"evaluation.metrics.{task}"), tree)
 
 
-def _check(tree: Mapping[str, Any], origins: Mapping[str, str]) -> RunConfig:
+def _check(tree: Tree, seed: int, device: str) -> RunConfig:
     """Build the config and check all that does not depend on the method."""
-    config = build(RunConfig, tree, origins).with_exchange()
+    tree |= {"seed": _check_seed(seed), "device": device}
+    config = build(RunConfig, tree).with_exchange()
     config = dataclasses.replace(config, model=resolved(config.model))
-    check_scenario(config.scenario, origins, "scenario", tuple((config.data.files or {}).values()))
+    check_scenario(config.scenario, tree["scenario"], tuple((config.data.files or {}).values()))
     if not config.rendered:  # also if the preset says otherwise
         config = dataclasses.replace(config, data=dataclasses.replace(config.data, source="real"))
-    check_together(config, origins)
-    options = check_metric_options(config, origins)
+    check_together(config, tree)
+    options = check_metric_options(config, tree)
     return dataclasses.replace(config, evaluation=dataclasses.replace(config.evaluation, metric_options=options))
 
 
-def _preset_options(
-    tree: Mapping[str, Any], section: str, name: str | None, target: str, origins: dict[str, str]
-) -> dict[str, Any]:
-    """Return the options that a preset's section gives `name`; note in `origins`, below `target`, where they stand."""
-    options: dict[str, Any] = {}
+def _preset_options(tree: Tree, section: str, name: str | None = None) -> Tree:
+    """Return the options that a preset's section gives `name`; refuse a section with names that there are not."""
+    options = Tree(place=tree.place)
     registry = OF_PRESETS[section]
-    for entry, given in build_mapping(tree.get(section) or {}, origins, section).items():
+    for entry in tree.get(section, ()):
+        given = look_up(tree, f"{section}.{entry}")
         if entry not in registry:
-            raise unknown(registry.kind, entry, registry, f"{locate(f'{section}.{entry}', origins)}: {section}")
+            raise unknown(registry.kind, entry, registry, f"{given.place}: {section}")
         if entry == name:
-            options = build_mapping(given, origins, f"{section}.{entry}")
-            origins |= {f"{target}.{key}": locate(f"{section}.{entry}.{key}", origins) for key in options}
+            for key, value in build_mapping(given, f"{section}.{entry}").items():
+                options.put(key, value, locate(given, key))
     return options
 
 
@@ -563,16 +561,6 @@ def _check_key(key: str, flag: str) -> None:
         raise UsageError(f"{flag}: is filled in by itself; a network is chosen by model.architecture=NAME or FILE.py")
     if not all(rest):
         raise UsageError(f"{flag}: a name is missing between two dots")
-
-
-def _assign(tree: dict, key: str, value: Any, flag: str) -> None:
-    *parents, leaf = key.split(".")
-    node: Any = tree
-    for depth, part in enumerate(parents):
-        node = node[_parse_index(node, part, flag)] if isinstance(node, list) else node.setdefault(part, {})
-        if not isinstance(node, (dict, list)):
-            raise UsageError(f"{flag}: {'.'.join(parents[: depth + 1])} is a value, not a section")
-    node[_parse_index(node, leaf, flag) if isinstance(node, list) else leaf] = value
 
 
 def _parse_index(node: list, part: str, flag: str) -> int:

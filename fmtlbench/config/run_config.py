@@ -6,18 +6,21 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..base.errors import FmtlbenchError
+from ..base.located import Tree, locate, located
 from ..base.names import check_name
-from ..base.schema import build, limits, locate, plain
+from ..base.schema import build, limits, plain
 from ..base.user_code import UserCode
 from ..base.yamlfile import dump_yaml
 from ..data.amounts import Amounts
-from ..data.datasets import DatasetInfo, dataset_for, identify_dataset_file
-from ..networks.architectures import ARCHITECTURES
 from ..scenarios import Scenario, check_client_names
-from .setting import EQUAL, MOVED, Setting, digest, identity
+from .roles import Moved, roles
+from .setting import EQUAL, Setting, digest, identity
+
+if TYPE_CHECKING:
+    from ..data.datasets import DatasetInfo
 
 # Increased whenever a change of the engine changes a number that an unchanged config gives.
 NUMERICS_VERSION = 3
@@ -31,8 +34,8 @@ class AlgorithmConfig:
     name: str
     options: dict[str, Any]
     source: str | None = None  # sha256 of the user's file
-    helpers: dict[str, str] = dataclasses.field(default_factory=dict)  # sha256 of the modules beside it that it imports
-    file: str | None = None
+    helpers: dict[str, str] = limits(dict, since={})  # sha256 of the modules beside it that it imports
+    file: str | None = limits(None, role="neutral")
 
     @property
     def code(self) -> UserCode:
@@ -54,20 +57,30 @@ class FederationConfig:
     # parts that travel are sent, aggregated and installed like parameters (MaT-FL's code).
     statistics: Literal["home", "travel"] = "home"
     # Where the models of clients wait that are not at work: in the memory of the device, of the machine, or in files.
-    park: Literal["none", "cpu", "disk"] = limits("none", doc="of clients not at work; moves no number")
+    park: Literal["none", "cpu", "disk"] = limits("none", doc="of clients not at work; moves no number", role="neutral")
     # Faults, drawn by seed, client and round; the rows of metrics.jsonl say whom they met.
-    dropout: float = limits(0.0, low=0, below=1, doc="chance that a client of a round delivers nothing in it")
-    stragglers: float = limits(0.0, low=0, high=1, doc="chance that a client has time for a part of its batches only")
+    dropout: float = limits(
+        0.0, low=0, below=1, doc="chance that a client of a round delivers nothing in it", since=0.0
+    )
+    stragglers: float = limits(
+        0.0, low=0, high=1, doc="chance that a client has time for a part of its batches only", since=0.0
+    )
     straggler_work: Literal["partial", "dropped"] = limits(
-        "partial", doc="what a straggler did of its round: it counts, or the round goes on without the client"
+        "partial",
+        doc="what a straggler did of its round: it counts, or the round goes on without the client",
+        since="partial",
     )
     # What clients send as updates, in fewer bytes. topk: the largest entries of each tensor. quantize: all, rounded.
-    compression: Literal["none", "topk", "quantize"] = limits("none", doc="of uploads, whatever the method")
-    compression_share: float = limits(0.1, above=0, high=1, doc="of the entries that topk sends")
-    compression_bits: int | None = limits(
-        None, low=1, high=32, doc="of each value that is sent; null = 32 for topk, 8 for quantize"
+    compression: Literal["none", "topk", "quantize"] = limits(
+        "none", doc="of uploads, whatever the method", since="none"
     )
-    error_feedback: bool = limits(True, doc="what compression left out is added to the client's next update")
+    compression_share: float = limits(0.1, above=0, high=1, doc="of the entries that topk sends", since=0.1)
+    compression_bits: int | None = limits(
+        None, low=1, high=32, doc="of each value that is sent; null = 32 for topk, 8 for quantize", since=None
+    )
+    error_feedback: bool = limits(
+        True, doc="what compression left out is added to the client's next update", since=True
+    )
 
 
 @dataclass(frozen=True)
@@ -81,19 +94,25 @@ class DataConfig:
     personal_fraction: float = limits(0.1, above=0, high=0.5, doc="held out of each client's data for `personal`")
     # Held out of what is left of each client's training images and scored instead of every test split, which then stays
     # unseen: for choosing options (bench --tune).
-    validation: float = limits(0.0, low=0, high=0.5, doc="share of training images, scored in place of the test images")
+    validation: float = limits(
+        0.0, low=0, high=0.5, doc="share of training images, scored in place of the test images", since=0.0
+    )
     # Client → share of its training images that carry the labels of another one. Test images stay as they are.
-    label_noise: dict[str, float] | None = limits(None, low=0, high=1, doc="by client: images with wrong labels")
-    workers: int = limits(0, low=0, high=256, doc="loading processes for real images; moves no number")
+    label_noise: dict[str, float] | None = limits(
+        None, low=0, high=1, doc="by client: images with wrong labels", since=None
+    )
+    workers: int = limits(0, low=0, high=256, doc="loading processes for real images; moves no number", role="neutral")
     # How real images are brought to their size, in evaluation too. none: padded and cropped at their own resolution.
     # fixed: stretched, as in the MaT-FL code.
     resize: Literal["none", "fixed"] = "none"
     # Domain → the file that brings its dataset, where that is not installed (--dataset-file, or the scenario says it).
-    files: dict[str, str] | None = None
-    file_sha256: dict[str, str] | None = limits(None, doc="of these files, by domain; filled in by itself")
+    files: dict[str, str] | None = limits(None, role="neutral")
+    file_sha256: dict[str, str] | None = limits(None, doc="of these files, by domain; filled in by itself", since=None)
 
     def dataset(self, domain: str) -> DatasetInfo:
         """Return the dataset that stands for a domain of the scenario."""
+        from ..data.datasets import dataset_for, identify_dataset_file  # here: reports read roles without datasets
+
         file = (self.files or {}).get(domain)
         known = (self.file_sha256 or {}).get(domain)
         if file is not None and known is not None and identify_dataset_file(file) != known:
@@ -122,9 +141,13 @@ class ModelConfig:
     init: Literal["torch", "lecun"] = "torch"
     # two_class: softmax over background and foreground. one_logit: one channel, as in the MaT-FL code.
     saliency: Literal["two_class", "one_logit"] = "two_class"
-    weights: str | None = limits(None, doc="a local file of encoder weights instead of the backbone's own")
+    weights: str | None = limits(
+        None, doc="a local file of encoder weights instead of the backbone's own", role="neutral"
+    )
     weights_sha256: str | None = limits(None, doc="of that file, or of the package's; filled in by itself")
-    options: dict[str, Any] = dataclasses.field(default_factory=dict)  # the network's own
+    options: dict[str, Any] = limits(  # the network's own
+        dict, since={}, moved={"task_steps": Moved("train.tc", "joint", {"fmtl-bench": "sequential"})}
+    )
     code: UserCode = dataclasses.field(default_factory=UserCode)  # a network given as a file; filled in by itself
 
 
@@ -154,10 +177,14 @@ class TrainConfig:
         None, low=0, high=180, doc="by dataset: turned by at most so much, to either side"
     )
     loss_weights: dict[str, float] | None = limits(None, low=0, doc="overrides FedHCA²'s weights, by task")
-    weighting: str = limits("equal", doc="of a client's losses: `fmtlbench list weightings`, or a .py file with one")
-    weighting_options: dict[str, Any] = dataclasses.field(default_factory=dict)  # the weighting's own
+    weighting: str = limits(
+        EQUAL, doc="of a client's losses: `fmtlbench list weightings`, or a .py file with one", role="own", since=EQUAL
+    )
+    weighting_options: dict[str, Any] = limits(dict, role="own", since={})  # the weighting's own
     amp: Literal["none", "bf16", "fp16"] = "none"
-    compile: bool = limits(False, doc="training steps through torch.compile; other bits, and a minute or more at first")
+    compile: bool = limits(
+        False, doc="training steps through torch.compile; other bits, and a minute or more at first", since=False
+    )
     betas: tuple[float, float] = limits((0.9, 0.999), low=0, below=1)
     amsgrad: bool = False
     optimizer_state: Literal["keep", "fresh"] = limits("keep", doc="fresh: a new optimiser in every round")
@@ -166,7 +193,7 @@ class TrainConfig:
     )
     clip_norm: float | None = limits(None, above=0, doc="clip the gradient norm; null leaves it alone")
     threads: int | None = limits(
-        None, low=1, high=1024, doc="CPU threads; null = all, then numbers depend on the machine"
+        None, low=1, high=1024, doc="CPU threads; null = all, then numbers depend on the machine", role="incidental"
     )
 
     def amounts(self, dataset: str) -> Amounts:
@@ -185,15 +212,15 @@ class TrainConfig:
 class EvaluationConfig:
     """When to score; the last round always is."""
 
-    every: int = limits(low=1)
-    batch_size: int = limits(low=1)
+    every: int = limits(low=1, role="incidental")
+    batch_size: int = limits(low=1, role="incidental")
     metrics: dict[str, str] | None = limits(None, doc="another primary metric, by task")
     metric_options: dict[str, dict[str, Any]] | None = limits(None, doc="by metric, over its and the dataset's own")
     # The models of a scored round: with the server's reply, as they were sent to it (MaT-FL's code), or each in turn.
     when: Literal["after_aggregation", "before_aggregation", "both"] = "after_aggregation"
     # Whose inner products a scored round keeps, for `plot updates`. shared: of what travels. encoder: of the encoders
     # too where these stay at home (local); nothing is sent for it, so no traffic is counted and no score changes.
-    updates: Literal["shared", "encoder"] = "shared"
+    updates: Literal["shared", "encoder"] = limits("shared", role="incidental", since="shared")
     unseen_epochs: int = limits(
         5, low=1, high=MANY, doc="of an unseen client's decoders and heads, before it is scored"
     )
@@ -203,64 +230,66 @@ class EvaluationConfig:
 class PresetFile:
     """A preset that a user gave as a file. All is empty for an installed one, whose name says it all."""
 
-    sha256: str | None = None  # of what it says, with what it extends
-    path: str | None = None  # where it lay, which decides no number
-    options: dict[str, Any] = dataclasses.field(default_factory=dict)  # those that it gives the run's method
+    sha256: str | None = limits(None, since=None)  # of what it says, with what it extends
+    path: str | None = limits(None, role="neutral")  # where it lay
+    options: dict[str, Any] = limits(dict, role="neutral")  # those that it gives the run's method; sha256 has them too
 
 
-def _move_old_values(tree: Any, origins: Mapping[str, str]) -> tuple[Any, dict[str, str]]:
-    """Return tree and origins with the values of older versions moved to their present places.
+def _move_old_values(tree: Tree) -> None:
+    """Move the values of older versions to their present places.
 
     Every old config had these values, whatever its network. If the network has no such option, the value is dropped.
     """
-    origins = dict(origins)
-    for new, moved in MOVED.items():
+    from ..networks.architectures import ARCHITECTURES  # here: reports read roles without networks
+
+    for new, moved in roles().moved.items():
         (old_section, old_name), (section, group, option) = moved.first.split("."), new.split(".")
-        holder, model = (tree.get(name) if isinstance(tree, Mapping) else None for name in (old_section, section))
-        if not (isinstance(holder, Mapping) and old_name in holder and isinstance(model, Mapping)) or group in model:
+        holder, model = tree.get(old_section), tree.get(section)
+        if not (isinstance(holder, Tree) and old_name in holder and isinstance(model, Tree)) or group in model:
             continue
-        value = holder[old_name]
-        tree = {**tree, old_section: {name: given for name, given in holder.items() if name != old_name}}
+        value, place = holder.pop(old_name), locate(holder, old_name)
         network = ARCHITECTURES.get(model["architecture"]) if isinstance(model.get("architecture"), str) else None
         if network is not None and network.has_option(option):
-            tree[section] = {**model, group: {option: value}}
-            origins[new] = locate(moved.first, origins)
-    return tree, origins
+            model.section(group).put(option, value, place)
 
 
 @dataclass(frozen=True)
 class RunConfig:
     """Everything that decides a run's numbers."""
 
-    algorithm: AlgorithmConfig
+    algorithm: AlgorithmConfig = limits(role="own")
     scenario: Scenario
     preset: str
-    seed: int
-    device: str  # "cpu", "cuda" or "mps": bits differ between kinds, not between cards
+    seed: int = limits(role="own")
+    device: str = limits(role="incidental")  # "cpu", "cuda" or "mps": bits differ between kinds, not between cards
     federation: FederationConfig
     data: DataConfig
     model: ModelConfig
     train: TrainConfig
     evaluation: EvaluationConfig
-    checkpoint_every: int = limits(1, low=1)
-    numerics: int = NUMERICS_VERSION
+    checkpoint_every: int = limits(1, low=1, role="neutral")
+    numerics: int = limits(NUMERICS_VERSION, role="incidental")
     # "metric robustness" → sha256, and → path, of the files whose registrations the config names (plugins.py).
-    plugins: dict[str, str] = dataclasses.field(default_factory=dict)
-    plugin_files: dict[str, str] = dataclasses.field(default_factory=dict)
-    departures: dict[str, Any] | None = None  # path → value, where it is not the preset's; None: not recorded
+    plugins: dict[str, str] = limits(dict, since={})
+    plugin_files: dict[str, str] = limits(dict, role="neutral")
+    # Path → value, where it is not the preset's; None: not recorded. The values themselves count.
+    departures: dict[str, Any] | None = limits(None, role="neutral")
     preset_file: PresetFile = dataclasses.field(default_factory=PresetFile)
 
     @classmethod
-    def from_tree(cls, tree: Any, origins: Mapping[str, str]) -> RunConfig:
-        """Read back what `dump` wrote, as YAML gives it; `origins` says on which line each value stands."""
-        config = build(cls, *_move_old_values(tree, origins))
+    def from_tree(cls, tree: Any) -> RunConfig:
+        """Read back what `dump` wrote, as YAML gives it."""
+        if isinstance(tree, Mapping):
+            tree = located(tree, locate(tree), tree)
+            _move_old_values(tree)
+        config = build(cls, tree)
         # A stored file may have been edited: its names must not lead out of the folders we write to.
         names = {"algorithm.name": "method", "scenario.name": "scenario", "preset": "preset"}
         for key, kind in (names | {"model.architecture": "architecture"}).items():
             section, _, field = key.rpartition(".")
             name = getattr(getattr(config, section) if section else config, field)
-            check_name(name, kind, f"{locate(key, origins)}: {key}")
-        check_client_names(config.scenario, origins, "scenario")
+            check_name(name, kind, f"{locate(tree, key)}: {key}")
+        check_client_names(config.scenario, tree["scenario"])
         return config.with_exchange()
 
     def dump(self) -> str:

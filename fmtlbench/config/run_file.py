@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ..base.errors import UsageError, unknown
-from ..base.schema import build, locate
+from ..base.located import Tree, locate
+from ..base.schema import build
 from ..base.yamlfile import load_yaml
 from ..data.datasets import dataset_of_file
 from .keep import check_keep
@@ -75,27 +76,26 @@ def dataset_files(paths: Iterable[str | Path]) -> dict[str, Any]:
 
 def _read(file: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of the request that a file makes, by name."""
-    tree, origins = load_yaml(file)
+    tree = load_yaml(file)
     if isinstance(tree, dict) and isinstance(tree.get(STORED_MARK), dict):
         return _read_stored(file, given)
     if not isinstance(tree, dict):
-        raise UsageError(f"{locate('', origins)}: expected the words of flags, such as algo: fedavg, or a config.yaml")
-    words: dict[str, Any] = {}
+        raise UsageError(f"{locate(tree)}: expected the words of flags, such as algo: fedavg, or a config.yaml")
+    words = Tree(place=tree.place, places={_spell(key): place for key, place in tree.places.items()})
     for key, value in tree.items():
         if _spell(key) in words:
-            raise UsageError(f"{locate(key, origins)}: {key}: is given twice, with - and with _; give one of them")
+            raise UsageError(f"{locate(tree, key)}: {key}: is given twice, with - and with _; give one of them")
         words[_spell(key)] = value
-    lines = {_spell(path): line for path, line in origins.items()}
     for key in ("log", "dataset_file"):
         if isinstance(words.get(key), str):
             words[key] = [words[key]]
-    checked = build(_RunFile, words, lines)
+    checked = build(_RunFile, words)
     asked = {name: getattr(checked, name) for name in words if getattr(checked, name) is not None}
     if "keep" in asked:
-        check_keep(asked["keep"], f"{locate('keep', lines)}: keep")
+        check_keep(asked["keep"], f"{locate(words, 'keep')}: keep")
     for name, known in (("reuse", REUSES), ("executor", EXECUTORS)):
         if name in asked and asked[name] not in known:
-            raise unknown(name, asked[name], known, f"{locate(name, lines)}: {name}")
+            raise unknown(name, asked[name], known, f"{locate(words, name)}: {name}")
     for name in (*CHOSEN, "log"):
         if name in asked:
             value = asked[name]
@@ -103,15 +103,14 @@ def _read(file: Path, given: Mapping[str, Any]) -> dict[str, Any]:
             asked[name] = beside[0] if isinstance(value, str) else tuple(beside)
     datasets = dataset_files(file.parent / path for path in asked.pop("dataset_file", ()))
     chosen = place_files(asked.pop("set", {}), file.parent)
-    told = {key: locate(f"set.{key}", lines) for key in chosen}
-    told |= {_flag(name): locate(name, lines) for name in asked}
+    told = {key: locate(words, f"set.{key}") for key in chosen}
+    told |= {_flag(name): locate(words, name) for name in asked}
     return {**asked, "overrides": {**datasets, **chosen}, "lines": told}
 
 
-def _spell(path: str) -> str:
-    """Return a dotted path whose first word is spelt as in Python: data-root is data_root."""
-    first, dot, rest = path.partition(".")
-    return f"{first.replace('-', '_')}{dot}{rest}"
+def _spell(word: str) -> str:
+    """Return a word as it is spelt in Python: data-root is data_root."""
+    return word.replace("-", "_")
 
 
 def _flag(name: str) -> str:
@@ -126,7 +125,7 @@ def _read_stored(file: Path, given: Mapping[str, Any]) -> dict[str, Any]:
                 f"--{name} {given[name]}: {file} is the config of a run, whose method, scenario and preset belong "
                 "together; --set, --seed and --rounds change it"
             )
-    config = RunConfig.from_tree(*read_config(file))
+    config = RunConfig.from_tree(read_config(file))
     return {
         "algo": config.algorithm.file or config.algorithm.name,
         "scenario": config.scenario.name,

@@ -1,8 +1,8 @@
 """A setting: what must agree for two runs to share a row of a table, as one value with one equality.
 
-Every value of a config has a role. Most values decide numbers: together they are the setting. The method, with the
-weighting of losses that it is combined with, and the seed are a run's own. The rest decides no number. Only this file
-lists which values must agree for two runs to be alike.
+Every value of a config has a role, which its field names (`roles.py`). Most values decide numbers: together they are
+the setting. The method, with the weighting of losses that it is combined with, and the seed are a run's own. The rest
+decides no number.
 """
 
 from __future__ import annotations
@@ -16,69 +16,11 @@ from functools import cached_property
 from typing import Any
 
 from ..base.errors import unknown
+from .roles import roles
 
-# Paths of a config; each stands for everything below it.
-NEUTRAL = (
-    "checkpoint_every",
-    "algorithm.file",
-    "scenario.description",
-    "scenario.paper",
-    "data.workers",
-    "model.weights",
-    "federation.park",
-    "model.code.file",
-    "scenario.exchange",  # federation.exchange is what the run used
-    "scenario.probe",  # it is used after the runs, to judge them
-    "scenario.datasets",
-    "data.files",
-    "plugin_files",  # where files lie; what is in them counts
-    "departures",  # they are said a second time there
-    "preset_file.path",
-    "preset_file.options",  # preset_file.sha256 stands for them
-)
 WEIGHTING, WEIGHTING_OPTIONS = "train.weighting", "train.weighting_options"
 EQUAL = "equal"  # the weighting of losses that a method has by itself
-OWN = ("algorithm", WEIGHTING, WEIGHTING_OPTIONS, "seed")
 OWN_FILES = "plugins.weighting "  # begins the entries of users' files with weightings
-# These decide numbers, or what is written of them, but no paper states them.
-INCIDENTAL = ("device", "numerics", "train.threads", "evaluation.every", "evaluation.batch_size", "evaluation.updates")
-
-# Values that were added after runs had been made: at these defaults a config keeps the hash that it had before.
-LATER: dict[str, Any] = {
-    "algorithm.helpers": {},
-    "train.compile": False,
-    "model.options": {},
-    "model.code.source": None,
-    "model.code.helpers": {},
-    "data.file_sha256": None,
-    "plugins": {},
-    "preset_file.sha256": None,
-    "data.validation": 0.0,
-    "evaluation.updates": "shared",
-    WEIGHTING: EQUAL,
-    WEIGHTING_OPTIONS: {},
-    "data.label_noise": None,
-    "federation.dropout": 0.0,
-    "federation.stragglers": 0.0,
-    "federation.straggler_work": "partial",
-    "federation.compression": "none",
-    "federation.compression_share": 0.1,
-    "federation.compression_bits": None,
-    "federation.error_feedback": True,
-}
-
-
-@dataclass(frozen=True)
-class Moved:
-    """Where a value was when the first runs were made, and what stood there in configs that have no such value now."""
-
-    first: str
-    otherwise: Any
-    by_preset: Mapping[str, Any]  # where a preset said something else
-
-
-# Path of a value now → where it was before. Hashes and settings keep the first place, so that old and new runs agree.
-MOVED = {"model.options.task_steps": Moved("train.tc", "joint", {"fmtl-bench": "sequential"})}
 
 # How rows of one table may differ: the name of an axis → the value that rows show, and what else goes with it.
 AXES: dict[str, tuple[str, ...]] = {
@@ -102,8 +44,12 @@ AXES: dict[str, tuple[str, ...]] = {
     "size": ("data.size",),
     "data": ("data.source",),
 }
-NOW = {moved.first: path for path, moved in MOVED.items()}  # how users know what a setting keeps at its first place
-SHORT = {paths[0]: name for name, paths in AXES.items()} | NOW  # how tables call a value
+
+
+def short_name(path: str) -> str:
+    """Return how tables call a value: by the axis that it is, and by its present place."""
+    axes = {paths[0]: name for name, paths in AXES.items()}
+    return axes.get(path) or roles().now.get(path, path)
 
 
 def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
@@ -124,23 +70,25 @@ def is_below(path: str, parents: Iterable[str]) -> bool:
 
 def is_own(path: str) -> bool:
     """Return whether a value is the run's own, and no part of its setting."""
-    return is_below(path, OWN) or path.startswith(OWN_FILES)
+    return is_below(path, roles().own) or path.startswith(OWN_FILES)
 
 
 def identity(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return all that decides the numbers of a run, flat, from a config of nested plain values."""
-    values = {path: value for path, value in flatten(config).items() if path and not is_below(path, NEUTRAL)}
-    for path, moved in MOVED.items():
+    neutral, since = roles().neutral, roles().since
+    values = {path: value for path, value in flatten(config).items() if path and not is_below(path, neutral)}
+    for path, moved in roles().moved.items():
         section = path.rpartition(".")[0]
         if any(is_below(there, [section]) for there in values):  # else it is a config of before the move
             otherwise = moved.by_preset.get(str(values.get("preset")), moved.otherwise)
             values[moved.first] = values.pop(path, otherwise)
-    return {path: value for path, value in values.items() if path not in LATER or value != LATER[path]}
+    return {path: value for path, value in values.items() if path not in since or value != since[path]}
 
 
 def _first_place(path: str) -> str:
     """Return where a setting keeps the value that is at `path` of a config now."""
-    return MOVED[path].first if path in MOVED else path
+    moved = roles().moved.get(path)
+    return path if moved is None else moved.first
 
 
 def digest(values: Mapping[str, Any]) -> str:
@@ -208,13 +156,13 @@ class Setting:
             return self.clients
         path = AXES[name][0] if name in AXES else _first_place(name)
         below = {k.removeprefix(f"{path}."): v for k, v in self.values.items() if k.startswith(f"{path}.")}
-        return self.values.get(path, below or LATER.get(path))
+        return self.values.get(path, below or roles().since.get(path))
 
     def apart_from(self, names: Iterable[str]) -> Setting:
         """Return the setting without axes or paths in which rows may differ; settings of one table are equal then."""
         names = tuple(names)
         dropped = [path for name in names for path in AXES.get(name, (name,))]
-        dropped += [moved.first for path, moved in MOVED.items() if is_below(path, dropped)]
+        dropped += [moved.first for path, moved in roles().moved.items() if is_below(path, dropped)]
         values = {path: value for path, value in self.values.items() if not is_below(path, dropped)}
         if "clients" in names and "scenario.name" in values:
             values["scenario.name"] = scenario_family(values["scenario.name"])
@@ -228,23 +176,24 @@ class Setting:
         """
         skip = tuple(skip)
         paths = [path for path in {**self.values, **other.values} if not is_below(path, skip)]
+        now = roles().now
         both = [path for path in paths if self._has_key(path) and other._has_key(path)]
         pairs = {path: (self._value(path), other._value(path)) for path in both}
-        return {NOW.get(path, path): (mine, theirs) for path, (mine, theirs) in pairs.items() if mine != theirs}
+        return {now.get(path, path): (mine, theirs) for path, (mine, theirs) in pairs.items() if mine != theirs}
 
     def _value(self, path: str) -> Any:
-        value = self.values.get(path, LATER.get(path))
+        value = self.values.get(path, roles().since.get(path))
         return None if value == {} else value
 
     def _has_key(self, path: str) -> bool:
         """Return whether the config has the key of a path: train.lr, or evaluation.metrics of …metrics.edge."""
         key = ".".join(path.split(".")[:2])
-        return any(is_below(path, [key]) for path in (*LATER, *self.values))
+        return any(is_below(path, [key]) for path in (*roles().since, *self.values))
 
 
 def check_axis(name: str, known: Iterable[str], flag: str) -> None:
     """Refuse a name that is neither an axis nor a path or section of some setting; the error has the nearest name."""
     known = set(known)
-    known |= {path for path, moved in MOVED.items() if moved.first in known}
+    known |= {path for path, moved in roles().moved.items() if moved.first in known}
     if name not in AXES and not any(is_below(path, [name]) for path in known):
         raise unknown("value of a setting", name, [*AXES, *sorted(known)], flag)

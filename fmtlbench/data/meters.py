@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import RefusedError, UsageError, describe_error, unknown
-from ..base.schema import build, locate
+from ..base.located import locate
+from ..base.schema import build
 from ..metrics import METRICS, Metric, MetricError
 from ..tasks import TASKS, TaskSpec
 from .datasets import DATASETS, DatasetInfo
@@ -40,7 +41,7 @@ def fits_task(metric: type[Metric], task: TaskSpec) -> bool:
     return task.name in metric.tasks or task.metric == metric.name
 
 
-def typed_options(name: str, given: Mapping[str, Any], origins: Mapping[str, str], path: str = "") -> dict[str, Any]:
+def typed_options(name: str, given: Mapping[str, Any], path: str = "") -> dict[str, Any]:
     """Return the given options of the metric `name`, cast to the types it declares; refuse unknown ones."""
     metric = METRICS[name]
     offered = _list_options(metric)
@@ -49,9 +50,9 @@ def typed_options(name: str, given: Mapping[str, Any], origins: Mapping[str, str
         if reason:
             where = f"{path}.{key}" if path else key
             choice = f"; options of {name}: {', '.join(offered) or 'none'}" if key in metric.decided else ""
-            raise UsageError(": ".join(part for part in (locate(where, origins), where, reason + choice) if part))
+            raise UsageError(": ".join(part for part in (locate(given, key), where, reason + choice) if part))
     fields = [(key, hint, dataclasses.field(default=None)) for key, hint in offered.items()]
-    typed = build(dataclasses.make_dataclass("Options", fields), given, origins, path)
+    typed = build(dataclasses.make_dataclass("Options", fields), given, path)
     return {key: getattr(typed, key) for key in given}
 
 
@@ -66,8 +67,11 @@ def _list_options(metric: type[Metric]) -> dict[str, Any]:
     return {name: hints.get(name, Any) for name in parameters if name not in metric.decided}
 
 
-def check_metric_options(config: RunConfig, origins: Mapping[str, str]) -> dict[str, dict[str, Any]] | None:
-    """Return the config's metric options, cast to their types; refuse wrong ones before a run has trained."""
+def check_metric_options(config: RunConfig, tree: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
+    """Return the config's metric options, cast to their types; refuse wrong ones before a run has trained.
+
+    `tree` is what the config was made of, which knows where each value was said.
+    """
     given = config.evaluation.metric_options
     if given is None:
         return None
@@ -77,20 +81,20 @@ def check_metric_options(config: RunConfig, origins: Mapping[str, str]) -> dict[
     for name, options in given.items():
         path = f"{KEY}.{name}"
         if name not in METRICS:
-            raise unknown("metric", name, METRICS, f"{locate(path, origins) or config.preset}: {path}")
-        typed[name] = typed_options(name, options, origins, path)
+            raise unknown("metric", name, METRICS, f"{locate(tree, path) or config.preset}: {path}")
+        typed[name] = typed_options(name, tree["evaluation"]["metric_options"][name], path)
         for key, value in typed[name].items():  # one by one, so that the message can say where it was written
-            _try(config, name, {key: value}, f"{path}.{key}", origins)
-        _try(config, name, typed[name], path, origins)
+            _try(config, name, {key: value}, f"{path}.{key}", tree)
+        _try(config, name, typed[name], path, tree)
         tasks = [task for task in here if fits_task(METRICS[name], TASKS[task])]
-        if tasks and all(used[task] != name for task in tasks) and _find_flag(path, options, origins):
+        if tasks and all(used[task] != name for task in tasks) and _find_flag(path, options, tree):
             now = ", ".join(f"{task} is scored with {used[task]}" for task in tasks)
             wanted = " ".join(f"--set evaluation.metrics.{task}={name}" for task in tasks)
-            raise RefusedError(f"{_find_flag(path, options, origins)}: {path}: would do nothing: {now}; add {wanted}")
+            raise RefusedError(f"{_find_flag(path, options, tree)}: {path}: would do nothing: {now}; add {wanted}")
     return typed
 
 
-def _try(config: RunConfig, name: str, options: dict[str, Any], path: str, origins: Mapping[str, str]) -> None:
+def _try(config: RunConfig, name: str, options: dict[str, Any], path: str, tree: Mapping[str, Any]) -> None:
     # The datasets of the scenario's clients; for a metric that scores none of their tasks, all there are.
     used = {spec.dataset: config.data.dataset(spec.dataset) for spec in config.scenario.everybody()}
     fitting = [d for d in used.values() if any(fits_task(METRICS[name], TASKS[task]) for task in d.tasks)]
@@ -100,10 +104,10 @@ def _try(config: RunConfig, name: str, options: dict[str, Any], path: str, origi
             try:
                 make_meter(dataclasses.replace(TASKS[task], metric=name, metric_options=options), info, size)
             except MetricError as error:
-                raise UsageError(f"{locate(path, origins) or config.preset}: {path}: {error}") from None
+                raise UsageError(f"{locate(tree, path) or config.preset}: {path}: {error}") from None
 
 
-def _find_flag(path: str, options: Mapping[str, Any], origins: Mapping[str, str]) -> str | None:
+def _find_flag(path: str, options: Mapping[str, Any], tree: Mapping[str, Any]) -> str | None:
     """Return the --set flag that gave one of the options, or None: options of a preset may stay unused."""
-    written = [locate(f"{path}.{key}", origins) for key in options]
+    written = [locate(tree, f"{path}.{key}") for key in options]
     return next((where for where in written if where.startswith("--set")), None)

@@ -22,7 +22,7 @@ def admit(config: RunConfig) -> None:
     network, method = network_of(config.model), method_of(config)
     if reason := network.refusal(config):
         raise RefusedError(f"model.architecture: {network.name}: {reason}")
-    if reason := why_unfit(config, method, build_options(method, config.algorithm.options, {}, "algo")):
+    if reason := why_unfit(config, method, build_options(method, config.algorithm.options)):
         raise RefusedError(f"{method.name} on {config.scenario.name}: {reason}")
 
 

@@ -26,10 +26,11 @@ from ..data.configured_tasks import task_specs
 from ..data.views import ClientData, View
 from ..exchange import TRAVELLING_KINDS, Party
 from ..networks.network import network_of
+from ..runs.records import Score
 from .checkpoint import read_state, write_state
 from .client_models import build_client_model
 from .compression import Compressor
-from .epoch_watch import DivergedError, EpochWatch
+from .epoch_losses import DivergedError, EpochLosses
 from .evaluate import evaluate
 from .loss_weights import LossWeights, needs_weights
 from .losses import task_loss
@@ -55,13 +56,12 @@ from .optim import learning_rate, make_optimizer
 from .parking import Parking
 from .precision import AMP_TYPES
 from .split_network import SplitNetwork
-from .state_trees import map_leaves, to_device
+from .state_trees import list_leaves, map_leaves, to_device
 from .torch_compile import compiler_errors
 from .track import Network, Track
-from .workbench import Workbench
+from .workbench import ClientWorkbench
 
 if TYPE_CHECKING:
-    from ..runs.records import Score
     from .executor import OnStep
 
 
@@ -89,7 +89,7 @@ class Lane:
     hooks: bool = False  # whether the method's hooks around a step are called; fine-tuning is none of its business
 
 
-class Client(Workbench):
+class Client(ClientWorkbench):
     """One party of the federation; also the `Local` that its method's objective looks at."""
 
     def __init__(
@@ -178,8 +178,7 @@ class Client(Workbench):
         anchors = [row for rows in self.anchor.values() for row in rows]
         models = [tensor for track in self.tracks.values() for tensor in track.large_tensors()]
         gradients = [track.flat.gradient for track in self.tracks.values() if track.flat.gradient is not None]
-        kept: list[Tensor] = []
-        map_leaves((self.memory, self.compressor.residuals), Tensor, kept.append)
+        kept: list[Tensor] = list_leaves((self.memory, self.compressor.residuals), Tensor)
         kept += [tensor for weights in self.weights.values() for tensor in weights.large_tensors()]
         self.parking.rest([*models, *anchors, *kept], gradients)  # an epoch begins with gradients of zero
 
@@ -220,12 +219,12 @@ class Client(Workbench):
             self.install(message.install)
         # Copies: what came from another process lies in memory that nobody may write to.
         self.received = {name: value.to(self.device, copy=True) for name, value in message.parcel.items()}
-        self._let_adopt()
+        self._look("adopt")
         start = self.read(message.start_of, message.names)
         before = self.read(message.kinds, message.names) if self.compressor.active else {}
         report = self.train(message.index, message.kinds, on_step, message.work)
-        measured = self._let_measure()
-        self.received = {}
+        measured = self._look("measure") or {}
+        self.received, self._gradients = {}, None
         rows, sizes = self.read((*message.kinds, *message.shown), message.names), dict[str, int]()
         for kind, old in before.items():
             layout = self.layout(kind)
@@ -235,25 +234,16 @@ class Client(Workbench):
             rows[kind], sizes[kind] = self.compressor.send(names, old, rows[kind], layout, home)
         return Reply(self.times(), report=report, rows=rows, start=start, measured=measured, sizes=sizes)
 
-    def _let_adopt(self) -> None:
-        if not self.algorithm.has("adopt"):
-            return
+    def _look(self, hook: str) -> Any:
+        """Have the method look at the client's images, in `adopt` or `measure`, if it has that hook."""
+        if not self.algorithm.has(hook):
+            return None
         self.clock.start()
-        with self._randomness("adopt", self.round), self.looking("adopt"), torch.no_grad():
-            self.algorithm.adopt(self)
-        self.clock.lap("adopt")
+        with self._randomness(hook, self.round), self.looking(hook), torch.no_grad():
+            found = getattr(self.algorithm, hook)(self)
+        self.clock.lap(hook)
         self._book(self.clock.read())
-
-    def _let_measure(self) -> dict[str, Tensor]:
-        measured: dict[str, Tensor] = {}
-        if self.algorithm.has("measure"):
-            self.clock.start()
-            with self._randomness("measure", self.round), self.looking("measure"), torch.no_grad():
-                measured = self.algorithm.measure(self)
-            self.clock.lap("measure")
-            self._book(self.clock.read())
-        self._gradients = None
-        return measured
+        return found
 
     def read(self, kinds: Kinds, names: RowNames | None = None) -> ClientRows:
         """Return copies of the rows of `kinds`, one per owner: all of the main track, or those of these names."""
@@ -387,7 +377,7 @@ class Client(Workbench):
             if lane.weights is not None:
                 lane.weights.set_rate(epoch.lr)
             steps = epoch.batches * epoch.repeats
-            watches[lane.name] = EpochWatch(self.party.id, epoch.round, lane.steps, steps, self.device)
+            watches[lane.name] = EpochLosses(self.party.id, epoch.round, lane.steps, steps, self.device)
         turns = turns_of(epoch.trained, self.batches_per_epoch)
         self.clock.lap(OTHER)
         workers = self.config.data.workers
@@ -424,7 +414,7 @@ class Client(Workbench):
                 lane.weights.end_epoch(results[lane.name][0])
         return results
 
-    def _step(self, lane: Lane, batch: dict[str, Tensor], number: int, watch: EpochWatch) -> None:
+    def _step(self, lane: Lane, batch: dict[str, Tensor], number: int, watch: EpochLosses) -> None:
         """Take one optimiser step, the batch's `number`th, on the tasks that are learned in it."""
         learned, clip = lane.steps[number], self.config.train.clip_norm
         flat, scaler = lane.track.flat, lane.track.scaler
@@ -471,10 +461,10 @@ class Client(Workbench):
         return losses
 
     def _let(self, hook: str) -> None:
-        """Call a hook around a step, if the method has it."""
+        """Let the method change parameters or the gradient in a hook, if it has that."""
         if self.algorithm.has(hook):
             with torch.no_grad():
-                getattr(self.algorithm, hook)(self)
+                self.algorithm.change(hook, self)
 
     def _forward(self, network: Network, image: Tensor, tasks: tuple[str, ...]) -> dict[str, Tensor]:
         """Return the raw outputs of the tasks of a training step."""

@@ -1,4 +1,4 @@
-"""Build a client's network from the config, initialised from named seeds, not from a global generator."""
+"""Build a client's network from the config, initialised from named seeds, or reckon what its models take."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ from ..networks.net import DenseNet
 from ..networks.network import network_of
 from ..networks.weights import starting_point
 
+# Numbers per parameter that optimisers keep.
+MOMENTS = {"adamw": 2, "adam": 2, "sgd": 1}
+_counted: dict[tuple[str, tuple[str, ...], int, str], int] = {}
+
 
 def build_client_model(config: RunConfig, party: Party) -> DenseNet:
     """Build the network of one client of a run."""
@@ -34,6 +38,16 @@ def build_shapes(config: RunConfig, party: Party) -> DenseNet:
     scratch = dataclasses.replace(config.model, pretrained=False, weights=None, init="torch")
     with torch.device("meta"):
         return build_client_model(dataclasses.replace(config, model=scratch), party)
+
+
+def client_memory(config: RunConfig, party: Party, tracks: int) -> int:
+    """Reckon the bytes of a client's models, gradients and optimisers. What a batch takes besides is not in it."""
+    kind = (party.dataset, party.tasks, tracks, config.hash())
+    if kind not in _counted:
+        numbers = sum(parameter.numel() for parameter in build_shapes(config, party).parameters())
+        copies = 2 + MOMENTS[config.train.optimizer] + config.train.amsgrad
+        _counted[kind] = 4 * numbers * copies * tracks
+    return _counted[kind]
 
 
 def task_outputs(config: RunConfig, dataset: str, tasks: tuple[str, ...]) -> dict[str, int]:

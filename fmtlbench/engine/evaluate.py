@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import cast
 
 import numpy as np
 import torch
@@ -77,32 +78,13 @@ def score_records(party: Party, split: str, task: str, meter: Metric) -> list[Sc
     """Return a meter's result as records: the primary value first, then its companions."""
     with _telling_of(meter, party, task):
         result = meter.compute()
-    records: list[Score] = [
-        {
-            "client": party.id,
-            "dataset": party.dataset,
-            "split": split,
-            "task": task,
-            "metric": result.label,
-            "value": _number(result.value),
-            "unit": result.unit,
-            "higher_is_better": result.higher_is_better,
-            "primary": True,
-        }
-    ]
-    for name, value in result.extras.items():
-        records.append(
-            {
-                "client": party.id,
-                "dataset": party.dataset,
-                "split": split,
-                "task": task,
-                "metric": name,
-                "value": _number(value),
-                "primary": False,
-            }
-        )
-    return records
+    whose = {"client": party.id, "dataset": party.dataset, "split": split, "task": task}
+    kind = {"unit": result.unit, "higher_is_better": result.higher_is_better, "primary": True}
+    primary = {**whose, "metric": result.label, "value": _number(result.value), **kind}
+    companions = (
+        {**whose, "metric": name, "value": _number(value), "primary": False} for name, value in result.extras.items()
+    )
+    return cast("list[Score]", [primary, *companions])
 
 
 def _number(value: float) -> float | None:

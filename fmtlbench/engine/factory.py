@@ -22,7 +22,7 @@ from .method import Hooks, method_of
 def make_algorithm(config: RunConfig, members: list[Party]) -> Hooks:
     """Make the configured method with its options."""
     chosen = method_of(config)
-    return Hooks(chosen, build_options(chosen, config.algorithm.options, {}), members, config.federation.rounds)
+    return Hooks(chosen, build_options(chosen, config.algorithm.options), members, config.federation.rounds)
 
 
 class Newcomer(Algorithm):

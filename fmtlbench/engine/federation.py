@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,7 +16,7 @@ from ..cost.clock import OTHER, stopwatch
 from ..data.views import newcomers, parties
 from ..exchange import Owner, Party, Round, Rows
 from ..exchange.algebra import gram
-from ..runs.records import RoundRow, Score, Updates
+from ..runs.records import RoundRow, Score, UpdateProducts
 from ..runs.sums_file import ScoreSums
 from .checkpoint import Checkpoint, state_file, write_state
 from .executor import Executor, OnStep, SerialExecutor
@@ -52,6 +51,7 @@ class Trained:
     index: int
     kinds: Kinds  # that travel in it
     attendance: Attendance
+    owners: dict[str, tuple[Owner, ...]]  # whose rows, by kind
     # What the clients started from, and what they sent, by kind; also of kinds that stay, but are to be described.
     before: dict[str, torch.Tensor]
     after: dict[str, torch.Tensor]
@@ -156,25 +156,26 @@ class Federation:
         asked = ("encoder",) if describe and self.config.evaluation.updates == "encoder" else ()
         shown = tuple(kind for kind in asked if kind not in kinds)
         names = {i: self._rows_sent(index, i, kinds) for i in present}
-        held = {kind: self._held(kind, names) for kind in (*kinds, *shown)}
+        owners = {kind: self._owners(kind, names) for kind in (*kinds, *shown)}
+        held = {kind: self._held(kind, names) for kind in owners}
         unknown = tuple(kind for kind in held if held[kind] is None)
-        before = {kind: self._room(kind, names) if rows is None else rows for kind, rows in held.items()}
+        before = {kind: self._room(kind, present, owners) if rows is None else rows for kind, rows in held.items()}
         messages: dict[int, Message] = {
             i: Train(index, kinds, install.get(i), unknown, shown, parcels[i], attendance.work.get(i, 1.0), names[i])
             for i in present
         }
-        after = {kind: self._room(kind, names) for kind in held}
-        trained = Trained(index, kinds, attendance, before, after, [], names, {}, {})
+        after = {kind: self._room(kind, present, owners) for kind in owners}
+        trained = Trained(index, kinds, attendance, owners, before, after, [], names, {}, {})
         with self.clock.phase("train"):
             for i, reply in self._ask(messages, on_step):
                 trained.reports.append(required(reply.report, messages[i], self.parties[i].id))
                 # Copies: what came from another process lies in memory that nobody may write to.
                 trained.measured[i] = {name: t.to(self.device, copy=True) for name, t in reply.measured.items()}
                 trained.sizes[i] = reply.sizes
-                for kind in held:
-                    self._place(after[kind], kind, names, i, reply.rows[kind])
+                for kind in owners:
+                    _place(after[kind], owners[kind], i, reply.rows[kind])
                     if kind in reply.start:
-                        self._place(before[kind], kind, names, i, reply.start[kind])
+                        _place(before[kind], owners[kind], i, reply.start[kind])
         self._known.forget(present)  # what they hold of a kind that did not travel is theirs now
         return trained
 
@@ -183,11 +184,15 @@ class Federation:
         asked = {kind: self.algorithm.rows_sent(index, self.parties[client], kind) for kind in kinds}
         return {kind: names for kind, names in asked.items() if names is not None}
 
-    def _owners(self, client: int, kind: str, names: RowNames) -> tuple[Owner, ...]:
-        """Return whose rows of a kind a client exchanges."""
-        if kind in names:
-            return tuple(Owner(client, task, track) for track, task in names[kind])
-        return self.facts[client].layouts[kind].owners
+    def _owners(self, kind: str, names: Mapping[int, RowNames]) -> tuple[Owner, ...]:
+        """Return whose rows of a kind are exchanged: one per encoder, or per decoder, in client order."""
+        found: list[Owner] = []
+        for client, named in names.items():
+            if kind in named:
+                found += [Owner(client, task, track) for track, task in named[kind]]
+            else:
+                found += self.facts[client].layouts[kind].owners
+        return tuple(found)
 
     def _held(self, kind: str, names: Mapping[int, RowNames]) -> torch.Tensor | None:
         """Return the rows that clients start from; None if they must be asked, as where they choose by themselves."""
@@ -204,24 +209,9 @@ class Federation:
                 self.ledger.book(self.parties[i].id, "down", EXTRA, parcel.values(), copies=1)
         return parcels
 
-    def _room(self, kind: str, names: Mapping[int, RowNames]) -> torch.Tensor:
-        """Return an empty matrix for the rows of these clients: a row per encoder, or per decoder in client order."""
-        count = sum(len(self._owners(i, kind, named)) for i, named in names.items())
-        return torch.empty(count, self.facts[next(iter(names))].layouts[kind].width, device=self.device)
-
-    def _place(
-        self,
-        matrix: torch.Tensor,
-        kind: str,
-        names: Mapping[int, RowNames],
-        client: int,
-        rows: list[torch.Tensor],
-    ) -> None:
-        """Write a client's rows where they belong in the matrix of these clients."""
-        others = takewhile(lambda i: i != client, names)
-        first = sum(len(self._owners(i, kind, names[i])) for i in others)
-        for place, row in enumerate(rows, start=first):
-            matrix[place].copy_(row)
+    def _room(self, kind: str, present: list[int], owners: Mapping[str, tuple[Owner, ...]]) -> torch.Tensor:
+        """Return an empty matrix for the rows of these clients."""
+        return torch.empty(len(owners[kind]), self.facts[present[0]].layouts[kind].width, device=self.device)
 
     def exchange(self, trained: Trained, describe: bool = False, last: bool = False) -> RoundRow:
         """Do the second half: upload, the server's step, download; return the round's row, without scores.
@@ -231,9 +221,10 @@ class Federation:
         """
         kinds, present = trained.kinds, trained.present
         with self.clock.phase("upload"):
+            layouts = self.facts[present[0]].layouts
             seen = {
-                kind: self._rows(trained.names, kind, trained.before[kind], trained.after[kind])
-                for kind in trained.after
+                kind: Rows(owners, trained.before[kind], trained.after[kind], layouts[kind].tensors)
+                for kind, owners in trained.owners.items()
             }
             rows = {kind: seen[kind] for kind in kinds}
             self._book_uploads(rows, trained)
@@ -270,7 +261,7 @@ class Federation:
         work = {self.parties[i].id: share for i, share in attendance.work.items()}
         return {**({"dropped": dropped} if dropped else {}), **({"work": work} if work else {})}
 
-    def _describe(self, rows: dict[str, Rows]) -> dict[str, Updates]:
+    def _describe(self, rows: dict[str, Rows]) -> dict[str, UpdateProducts]:
         """Return the inner products of the clients' updates by kind, with the rows' owners."""
         return {
             kind: {
@@ -333,10 +324,6 @@ class Federation:
                     of_client = required(reply.sums, message, names[index])
                     sums.update(((names[index], *which), found) for which, found in of_client.items())
         return scores
-
-    def _rows(self, names: Mapping[int, RowNames], kind: str, before: torch.Tensor, after: torch.Tensor) -> Rows:
-        owners = tuple(owner for i, named in names.items() for owner in self._owners(i, kind, named))
-        return Rows(owners, before, after, self.facts[next(iter(names))].layouts[kind].tensors)
 
     def _scatter(self, rows: dict[str, Rows], new: dict[str, torch.Tensor], names: Mapping[int, RowNames]) -> None:
         """Send every client its new rows."""
@@ -459,6 +446,13 @@ class Federation:
         """Return parameters by part and operations of the network of every client that takes part."""
         replies = self._tell({i: Count() for i in range(len(self.parties))})
         return {party.id: required(reply.counts, Count(), party.id) for party, reply in zip(self.parties, replies)}
+
+
+def _place(matrix: torch.Tensor, owners: Sequence[Owner], client: int, rows: list[torch.Tensor]) -> None:
+    """Write a client's rows where they belong in the matrix of these owners."""
+    places = [place for place, owner in enumerate(owners) if owner.client == client]
+    for place, row in zip(places, rows, strict=True):
+        matrix[place].copy_(row)
 
 
 def _state_name(index: int) -> str:

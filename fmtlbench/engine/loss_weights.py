@@ -17,7 +17,7 @@ from ..networks.network import network_of
 from ..tasks import TaskSpec
 from ..weightings import WEIGHTINGS, Weighting
 from .optim import make_optimizer
-from .state_trees import map_leaves
+from .state_trees import list_leaves
 
 
 class LossWeights:
@@ -25,7 +25,7 @@ class LossWeights:
 
     def __init__(self, config: TrainConfig, specs: Sequence[TaskSpec], device: torch.device) -> None:
         chosen = WEIGHTINGS[config.weighting]
-        params = build_options(chosen, config.weighting_options, {}, "train.weighting_options")
+        params = build_options(chosen, config.weighting_options, "train.weighting_options")
         self.tasks = tuple(spec.name for spec in specs)
         self.weighting: Weighting = call_hook(chosen.name, "__init__", chosen, params, self.tasks)
         self.device = device
@@ -112,9 +112,7 @@ class LossWeights:
 
     def large_tensors(self) -> list[Tensor]:
         """Return what the weighting keeps that may be of the size of encoders."""
-        kept: list[Tensor] = []
-        map_leaves(self._ask("state_dict"), Tensor, kept.append)
-        return kept
+        return list_leaves(self._ask("state_dict"), Tensor)
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything the next step depends on."""

@@ -7,19 +7,18 @@ business alone.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-if TYPE_CHECKING:
-    import numpy as np
-    from torch import Tensor
+import numpy as np
+from torch import Tensor
 
-    from ..algorithms import RowName
-    from ..exchange import Owner, TensorSlice
-    from ..runs.records import Score
+from ..algorithms import RowName
+from ..exchange import Owner, TensorSlice
+from ..runs.records import Score
 
-ClientRows = dict[str, list["Tensor"]]  # by kind, the rows of one client: one per owner
-RowNames = dict[str, "tuple[RowName, ...]"]  # by kind, which rows: (track, task); without a kind, the main track's
-MeterSums = dict[tuple[str, str], "dict[str, np.ndarray]"]  # by (split, task): a meter's sums by name
+ClientRows = dict[str, list[Tensor]]  # by kind, the rows of one client: one per owner
+RowNames = dict[str, tuple[RowName, ...]]  # by kind, which rows: (track, task); without a kind, the main track's
+MeterSums = dict[tuple[str, str], dict[str, np.ndarray]]  # by (split, task): a meter's sums by name
 Value = TypeVar("Value")
 
 

@@ -209,17 +209,9 @@ class Hooks:
         self._check_memory("measure", local)
         return measured
 
-    def before_step(self, local: Local) -> None:
-        """Have a training step prepared."""
-        self._ask("before_step", local, client=local.party.id)
-
-    def before_update(self, local: Local) -> None:
-        """Have gradient or parameters changed before the optimiser's step."""
-        self._ask("before_update", local, client=local.party.id)
-
-    def before_scoring(self, local: Local) -> None:
-        """Have the scored parameters changed."""
-        self._ask("before_scoring", local, client=local.party.id)
+    def change(self, hook: str, local: Local) -> None:
+        """Have parameters or a gradient changed: before_step, before_update or before_scoring."""
+        self._ask(hook, local, client=local.party.id)
 
     def local_objective(self, local: Local, losses: Tensor | None = None) -> Tensor | None:
         """Ask for the term that is added to `losses`; where these are finite, it must be."""

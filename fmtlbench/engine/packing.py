@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .state_trees import map_leaves
+from .state_trees import list_leaves, map_leaves
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,4 @@ def unpack(value: Any, fetch: Callable[[Any], np.ndarray] = lambda content: cont
 
 def count_bytes(value: Any) -> int:
     """Count the bytes of a message's arrays."""
-    total = 0
-
-    def add(array: Array) -> Array:
-        nonlocal total
-        total += array.content.nbytes
-        return array
-
-    map_leaves(value, Array, add)
-    return total
+    return sum(array.content.nbytes for array in list_leaves(value, Array))

@@ -28,12 +28,12 @@ from ..networks.network import network_of
 from ..networks.weights import check_weights, weights_identity
 from ..runs.configured_code import code_of
 from ..runs.kept import available
-from ..runs.made_by import summarize_code
+from ..runs.recorded_code import summarize_code
 from ..runs.records import ClientRecord, Cost, Manifest, RoundRow, Score, Session, Summary, TimingRow
 from ..runs.result import RunResult
 from ..runs.session import session, versions
 from ..runs.store import RunStore, StoreError
-from ..runs.summary import describe_setting, describe_weighting
+from ..runs.summary import describe_client, describe_setting, describe_weighting
 from ..runs.sums_file import ScoreSums, write_sums
 from .admit import admit
 from .checkpoint import Checkpoint, DamagedCheckpoint, save_checkpoint
@@ -84,11 +84,11 @@ def execute(config: RunConfig, how: Circumstances, progress: Listener, executor:
     admit(config)
     device, store = how.device, RunStore(how.out, config, code_of(config), how.reuse)
     if not how.fresh and (summary := store.summary()) is not None:
-        if store.place.is_by_other:
-            progress.note(store.place.note)
+        if store.chosen.is_by_other:
+            progress.note(store.chosen.note)
         return RunResult(store.folder, summary, reused=True)
-    if store.place.note:
-        progress.note(store.place.note)
+    if store.chosen.note:
+        progress.note(store.chosen.note)
     check_amp(config.train.amp, torch.device(config.device))
     check_compile(config.train.compile, torch.device(config.device))
     store.check()
@@ -280,18 +280,9 @@ def _finish(
 
 def _about(federation: Federation, members: Sequence[Party]) -> list[ClientRecord]:
     """Return who these clients are."""
-    records: list[ClientRecord] = []
-    for party in members:
-        record: ClientRecord = {
-            "id": party.id,
-            "dataset": party.dataset,
-            "tasks": list(party.tasks),
-            "samples": party.samples,
-            "parameters": dict(federation.facts[party.index].parameters),
-        }
-        if rules := federation.data[party.index].train.relabel:
-            record["relabel"] = dict(rules)
-        if noise := (federation.config.data.label_noise or {}).get(party.id):
-            record["label_noise"] = noise
-        records.append(record)
-    return records
+    rules = [federation.data[party.index].train.relabel for party in members]
+    parameters = [dict(federation.facts[party.index].parameters) for party in members]
+    return [
+        describe_client(federation.config, party, own, parameters=counts)
+        for party, own, counts in zip(members, rules, parameters)
+    ]

@@ -59,6 +59,13 @@ def to_device(tree: Any, device: torch.device) -> Any:
     return map_leaves(tree, Tensor, lambda tensor: tensor.to(device))
 
 
+def list_leaves(tree: Any, kind: type) -> list[Any]:
+    """Return every value of a kind in a tree, as `map_leaves` finds them."""
+    found: list[Any] = []
+    map_leaves(tree, kind, found.append)
+    return found
+
+
 def map_leaves(tree: Any, kind: type, change: Callable[[Any], Any]) -> Any:
     """Return the tree with every value of a kind changed; it may hold dicts, lists, tuples and dataclasses."""
     if isinstance(tree, kind):

@@ -8,25 +8,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..algorithms import Batch, Kinds
 from ..base.seeds import stream
+from ..config.run_config import RunConfig
 from ..data.batches import train_batches
+from ..data.views import View
 from ..exchange import Party, TensorSlice
+from ..tasks import TaskSpec
 from .losses import task_loss
-
-if TYPE_CHECKING:
-    from ..config.run_config import RunConfig
-    from ..data.views import View
-    from ..tasks import TaskSpec
-    from .track import Track
+from .track import Track
 
 
-class Workbench:
+class ClientWorkbench:
     """The method's view of one client. `Client` adds the training itself."""
 
     config: RunConfig

@@ -5,7 +5,7 @@ No torch import: methods work on these values with tensor methods alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,6 +23,10 @@ class Owner(NamedTuple):
     client: int
     task: str | None = None
     track: str = "main"  # of the client's models, where more than one travels
+
+    def name(self, parties: Sequence[Party]) -> str:
+        """Return the client's id, with "/" and the task where the row belongs to one: the same in any numbering."""
+        return "/".join(filter(None, (parties[self.client].id, self.task)))
 
 
 class TensorSlice(NamedTuple):
@@ -71,6 +75,10 @@ class Rows:
     def parameters(self) -> int:
         """Return how many of a row's first columns are parameters; running statistics, if they travel, follow."""
         return next((t.start for t in self.tensors if t.statistic), self.after.shape[1])
+
+    def names(self, parties: Sequence[Party]) -> list[str]:
+        """Return a name per row, as its owner has it."""
+        return [owner.name(parties) for owner in self.owners]
 
     @property
     def layers(self) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from ..base.errors import FmtlbenchError, UsageError, describe_error, short_repr
@@ -18,17 +18,16 @@ class ScheduleRefused(FmtlbenchError):
     """A method's word that so many local epochs make no sense for it."""
 
 
-def build_options(owner: Any, given: Any, origins: Mapping[str, str], path: str = "algo") -> Any:
+def build_options(owner: Any, given: Any, path: str = "algo") -> Any:
     """Build the Params of a method's or network's class from plain data; values that no config can hold are refused.
 
     Args:
         owner: The class, with `name` and `Params`.
-        given: A mapping, as the config has it at `path`.
-        origins: Where each value was written.
+        given: A mapping, as the config has it at `path`; it may know where its values were said.
         path: Of the options in the config.
     """
     try:
-        options = build(owner.Params, given, origins, path)
+        options = build(owner.Params, given, path)
     except FmtlbenchError:
         raise
     except (Exception, SystemExit) as error:

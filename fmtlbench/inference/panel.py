@@ -1,10 +1,12 @@
-"""Draw the qualitative panel: a row per image, with the input and, for each task, the ground truth and every run."""
+"""Draw images with their ground truth and predictions: the qualitative panel, a row per image, and single pictures."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +21,9 @@ CELL = 1.2  # inches, the width of a picture
 MARGIN, LINE = 0.22, 0.13  # inches: left of the pictures, a line of text
 GAP, SPACE, BETWEEN = 0.15, 0.03, 0.1  # inches: between clients, between pictures, between tasks
 TRUTH = "ground truth"
+# Of the pictures for pages that show a run.
+MOST_EXAMPLES = 3  # images of a client
+SMALLEST, LARGEST = 192, 256  # pixels, the width of a picture
 
 
 @dataclass(frozen=True)
@@ -174,3 +179,35 @@ def draw_task(axes: Axes, of: PanelTask, value: np.ndarray, colours: Any) -> Non
 def _break_title(title: str) -> str:
     """Break a long name before its options."""
     return title if len(title) <= 20 else title.replace(" (", "\n(", 1)
+
+
+# -- single pictures ---------------------------------------------------------------------------------------------------
+
+
+def write_examples(folder: Path, rows: Sequence[PanelRow]) -> None:
+    """Write <client>/<image>/input.png, <task>-truth.png and <task>-prediction.png of the first run of every row."""
+    for client, of_client in groupby(rows, key=lambda row: row.client):
+        shown = list(of_client)
+        colours = task_colours(shown)
+        for row in shown:
+            target = folder / client / row.image
+            target.mkdir(parents=True)
+            shape = row.picture.shape[:2]
+            _write_picture(target / "input.png", shape, partial(draw_image, image=row.picture))
+            for of, own in zip(row.tasks, colours):
+                for name, value in (("truth", of.truth), ("prediction", of.predictions[0])):
+                    draw = partial(draw_task, of=of, value=value, colours=own)
+                    _write_picture(target / f"{of.task}-{name}.png", shape, draw)
+
+
+def _write_picture(path: Path, shape: tuple[int, int], draw: Callable[[Axes], object]) -> None:
+    """Write what `draw` puts on axes as a picture without a border."""
+    from matplotlib.figure import Figure
+
+    high, wide = shape
+    pixels = min(max(wide, SMALLEST), LARGEST)
+    figure = Figure(figsize=(pixels / 100, pixels * high / wide / 100), dpi=100)
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set_axis_off()
+    draw(axes)
+    figure.savefig(path)

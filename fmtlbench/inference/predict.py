@@ -21,10 +21,9 @@ from ..listeners import Listener
 from ..runs.folder import RunFolder, examples_in, read_record, with_format
 from ..runs.records import Predictions
 from ..tasks import TASKS
-from .examples import MOST, write_examples
-from .panel import PanelRow, PanelTask
+from .panel import MOST_EXAMPLES, PanelRow, PanelTask, write_examples
+from .prediction_folder import ABOUT, replace_predictions
 from .stored_run import StoredRun, choose_clients, sample_at_own_size
-from .write import ABOUT, replace_predictions
 
 
 def predict_run(folder: Path, config: RunConfig, open_run: Callable[[], StoredRun]) -> list[Path]:
@@ -126,8 +125,8 @@ def save_predictions(
                         kind.write_prediction(target, prediction.image, value, names.get(task))
                 run.progress.preparing(f"predictions of {party.id}", count, len(places[party.id]))
             about["clients"][party.id] = {"tasks": list(wanted), "images": len(places[party.id])}
-        first = images[:MOST] if images else None
-        some = None if images else min(limit or MOST, MOST)
+        first = images[:MOST_EXAMPLES] if images else None
+        some = None if images else min(limit or MOST_EXAMPLES, MOST_EXAMPLES)
         write_examples(examples_in(partial), panel_rows([run], split, clients, tasks, first, some))
         write_json(partial / ABOUT, with_format(about))
     return folder

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -27,43 +26,30 @@ from ..tasks import IGNORE, LabelError, TaskSpec
 SPLITS = {"val": "test"}  # archives call the test split "val"
 
 
-class Labels(Protocol):
-    """Where the labels of images are, and how they are read."""
-
-    def place(self, image: str) -> Path:
-        """Return the file of an image's label, for messages."""
-        ...
-
-    def target(self, image: str, shape: tuple[int, ...] | None) -> np.ndarray:
-        """Return a label as the task's metric takes it, without the batch axis.
-
-        `shape` is the prediction's, for a file that does not tell its own.
-        """
-        ...
-
-    def fit(self, image: str, prediction: np.ndarray) -> np.ndarray:
-        """Return a prediction of the image's own size in the frame of the label."""
-        ...
-
-
-class _ReadLabels:
-    """What labels in files have in common: they have their images' own sizes."""
+class LabelSource:
+    """Where the labels of images are, and how they are read; by default they have their images' own sizes."""
 
     task: TaskSpec
 
-    def target(self, image: str, shape: tuple[int, ...] | None) -> np.ndarray:
-        return self.task.kind.as_target(self.read(image, shape))
-
-    def read(self, image: str, shape: tuple[int, ...] | None) -> np.ndarray:
-        """Return a label as a dataset gives it."""
+    def place(self, image: str) -> Path:
+        """Return the file of an image's label, for messages."""
         raise NotImplementedError
 
+    def read(self, image: str, shape: tuple[int, ...] | None) -> np.ndarray:
+        """Return a label as a dataset gives it; `shape` is the prediction's, for a file that does not tell its own."""
+        raise NotImplementedError
+
+    def target(self, image: str, shape: tuple[int, ...] | None) -> np.ndarray:
+        """Return a label as the task's metric takes it, without the batch axis."""
+        return self.task.kind.as_target(self.read(image, shape))
+
     def fit(self, image: str, prediction: np.ndarray) -> np.ndarray:
+        """Return a prediction of the image's own size in the frame of the label."""
         return prediction
 
 
 @dataclass(frozen=True)
-class LabelFiles(_ReadLabels):
+class LabelFiles(LabelSource):
     """Labels as plain files of the task's kind, one per image."""
 
     task: TaskSpec
@@ -80,7 +66,7 @@ class LabelFiles(_ReadLabels):
 
 
 @dataclass(frozen=True)
-class ArchiveLabels(_ReadLabels):
+class ArchiveLabels(LabelSource):
     """Labels as an archive has them, read by the dataset's own reader."""
 
     task: TaskSpec
@@ -100,7 +86,7 @@ class ArchiveLabels(_ReadLabels):
 
 
 @dataclass(frozen=True)
-class ReaderLabels(_ReadLabels):
+class ReaderLabels(LabelSource):
     """Labels as any other dataset's reader gives them."""
 
     task: TaskSpec
@@ -123,7 +109,7 @@ class Pairs:
 
     task: TaskSpec
     predictions: dict[str, Path]
-    labels: Labels
+    labels: LabelSource
     labelled: set[str]
     ids: list[str]
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..base.errors import FmtlbenchError, UsageError, one_line, shorten
+from ..exchange import Party
+from ..runs.records import Cost, RoundRow, TimingRow
 from ._base import LISTENERS, Listener, Losses, Start
-
-if TYPE_CHECKING:
-    from ..exchange import Party
-    from ..runs.records import Cost, RoundRow, TimingRow
 
 
 def find_listeners(names: Sequence[str]) -> list[type[Listener]]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, TypedDict
 
+from ..exchange import Party
+from ..runs.records import Cost, RoundRow, TimingRow
 from ._base import LISTENERS, Listener, Losses, Start
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import TaskID
-
-    from ..exchange import Party
-    from ..runs.records import Cost, RoundRow, TimingRow
 
 
 class _PrintOptions(TypedDict):

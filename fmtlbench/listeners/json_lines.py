@@ -6,12 +6,10 @@ import json
 import sys
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
+from ..runs.records import Cost, RoundRow, TimingRow
 from ._base import LISTENERS, Listener, Start
-
-if TYPE_CHECKING:
-    from ..runs.records import Cost, RoundRow, TimingRow
 
 
 @LISTENERS.register("json_lines")

@@ -5,14 +5,12 @@ from __future__ import annotations
 import sys
 import time
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..base.words import say_duration
+from ..exchange import Party
+from ..runs.records import RoundRow, TimingRow
 from ._base import LISTENERS, Listener, Losses, Start
-
-if TYPE_CHECKING:
-    from ..exchange import Party
-    from ..runs.records import RoundRow, TimingRow
 
 
 def in_notebook() -> bool:

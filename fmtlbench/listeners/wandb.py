@@ -6,15 +6,13 @@ import os
 import secrets
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..base.files import write_text
 from ..base.schema import plain
+from ..runs.records import Cost
 from ._base import LISTENERS, Start, import_extra
 from ._rounds import RoundLogger
-
-if TYPE_CHECKING:
-    from ..runs.records import Cost
 
 
 @LISTENERS.register("wandb")

@@ -55,7 +55,7 @@ def network_of(model: ModelConfig) -> Network:
     """
     key = _key(model.architecture, model.code, model.options)
     if key not in _networks:
-        options = build_options(architecture_of(model), model.options, {}, OPTIONS)
+        options = build_options(architecture_of(model), model.options, OPTIONS)
         _networks[key] = Network(architecture_of(model), options, model.code)
     return _networks[key]
 

@@ -19,7 +19,7 @@ from ..base.files import write_json
 from ..base.stored import DamagedRun
 from .file_names import ABSENT
 from .folder import read_record, with_format
-from .records import AbsenceRecord, WeightingRecord
+from .records import WeightingRecord
 
 if TYPE_CHECKING:
     from ..algorithms import Algorithm
@@ -42,7 +42,7 @@ class Absence:
     data: str
     rounds: int
     setting: str
-    seed: int | None = None  # None: every seed
+    seed: int | None  # None: every seed
     default_options: dict[str, Any] | None = None  # of the method under the preset; None: not recorded
     weighting: WeightingRecord | None = None  # None: equal
 
@@ -99,7 +99,7 @@ def absent_folder(file: Path) -> Path:
 
 def read_absence(file: Path) -> Absence:
     """Read the file of an absent run; keys of a later version are left alone."""
-    record = read_record(file, AbsenceRecord)
+    record: Any = read_record(file, Absence, whole=True)  # checked as one, but still as the file has it
     if record is None:
         raise DamagedRun(file.parent, f"{file.name} is not there any more")
     if record["why"] not in (REFUSED, FAILED):

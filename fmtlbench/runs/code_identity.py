@@ -20,6 +20,7 @@ from typing import Any
 
 from ..base.files import sha256_file
 from ..base.found_once import find_once
+from .same_code import name_as_today, parts_as_today
 
 PACKAGE = "fmtlbench"
 # Part of an identity → the folder with one file for each thing that a config may choose.
@@ -77,7 +78,7 @@ class CodeIdentity:
     def of(cls, files: Mapping[str, Mapping[str, str]]) -> CodeIdentity:
         """Make the identity of the given files: part → file → sha256."""
         short = {part: {name: digest[:SHORT] for name, digest in sorted(files[part].items())} for part in PARTS}
-        return cls(**{part: _digest_of(files[part]) for part in PARTS}, files=short)
+        return cls(**{part: digest_of(files[part]) for part in PARTS}, files=short)
 
     @property
     def parts(self) -> dict[str, str]:
@@ -87,11 +88,11 @@ class CodeIdentity:
     @property
     def sha256(self) -> str:
         """One sha256 for all of it."""
-        return _digest_of(self.parts)
+        return digest_of(self.parts)
 
     def find_changes(self, parts: Mapping[str, str]) -> list[str]:
         """Return the parts in which this code differs from another; a part that was added since is none by itself."""
-        known = {**{part: getattr(self, part) for part in ADDED}, **parts}
+        known = {**{part: getattr(self, part) for part in ADDED}, **parts_as_today(parts)}
         return [part for part in PARTS if known.get(part) != getattr(self, part)]
 
     def explain_change(self, parts: Mapping[str, str], files: Mapping[str, Mapping[str, str]]) -> str:
@@ -99,6 +100,7 @@ class CodeIdentity:
         told = []
         for part in self.find_changes(parts):
             then, now = files.get(part), self.files.get(part, {})
+            then = then and {name_as_today(name): digest for name, digest in then.items()}
             names = [] if then is None else _differing(then, now)
             told.append(f"{part}: {_list_names(names)} changed" if names else f"{part} changed")
         return "; ".join(told)
@@ -112,7 +114,8 @@ class CodeIdentity:
 PARTS = tuple(f.name for f in fields(CodeIdentity) if f.name != "files")
 
 
-def _digest_of(values: Mapping[str, str]) -> str:
+def digest_of(values: Mapping[str, str]) -> str:
+    """Return one sha256 of several, by name."""
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
@@ -158,7 +161,7 @@ class Sources:
     def identify_package(self) -> str:
         """Return one sha256 for all files of this package that can decide a number, whether chosen or not."""
         files = {name: file for part in DECIDING for name, file in self._files_of(part).items() if _is_chosen(name)}
-        return _digest_of({**self._read_engine(), **{name: self._read_file(file)[0] for name, file in files.items()}})
+        return digest_of({**self._read_engine(), **{name: self._read_file(file)[0] for name, file in files.items()}})
 
     def deciding_paths(self) -> list[Path]:
         """Return the files and folders that decide numbers."""
@@ -170,7 +173,7 @@ class Sources:
         """Return the files that decide numbers whatever the config chooses: name → sha256."""
         if self._engine is None:
             files = {n: file for part in DECIDING for n, file in self._files_of(part).items() if not _is_chosen(n)}
-            contents = _digest_of({name: sha256_file(file) for name, file in files.items()})
+            contents = digest_of({name: sha256_file(file) for name, file in files.items()})
 
             def read() -> dict[str, str]:
                 return {name: self._read_file(file)[0] for name, file in files.items()}

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..config.setting import LATER, WEIGHTING, flatten, identity, is_below
+from ..config.roles import roles
+from ..config.setting import WEIGHTING, flatten, identity, is_below
 from .code_identity import ADDED
 from .folder import RunFolder
 from .records import Manifest, Score, Summary
@@ -46,7 +47,7 @@ class Differences:
 
 def compare_runs(first: RunFolder, second: RunFolder) -> Differences:
     """Read two runs and tell in what they differ; an unfinished one has no scores."""
-    config = _pairs(identity(first.config()), identity(second.config()), LATER)
+    config = _pairs(identity(first.config()), identity(second.config()), roles().since)
     circumstances = _pairs(_circumstances(first.manifest()), _circumstances(second.manifest()))
     for key, part in (("algorithm.name", "method"), (WEIGHTING, "weighting")):
         if key in config:

@@ -74,7 +74,7 @@ class RunFolder:
             UsageError: There is none, or it is no YAML.
             DamagedRun: It is empty or no mapping.
         """
-        return self.config_with_lines()[0]
+        return read_config(self.path / file_names.CONFIG)
 
     def run_config(self) -> RunConfig:
         """Build the run's config from its file.
@@ -84,11 +84,7 @@ class RunFolder:
         """
         from ..config.run_config import RunConfig
 
-        return RunConfig.from_tree(*self.config_with_lines())
-
-    def config_with_lines(self) -> tuple[Any, dict[str, str]]:
-        """Read the config as nested plain values, and on which line each stands."""
-        return read_config(self.path / file_names.CONFIG)
+        return RunConfig.from_tree(self.config())
 
     def config_text(self) -> str:
         """Read the config as it is written; OSError where it is lost."""
@@ -123,10 +119,6 @@ class RunFolder:
     def has_networks(self) -> bool:
         """Say whether the networks of the last round are kept, all of them: their index is written last."""
         return self.networks_index.is_file()
-
-    def has_former_weights(self) -> bool:
-        """Say whether an earlier version has kept the networks, in a file that is not read any more."""
-        return (self.path / file_names.FORMER_WEIGHTS).is_file()
 
     @property
     def sums(self) -> Path:

@@ -1,4 +1,4 @@
-"""Keep other processes out of a run folder while one works on it."""
+"""Keep other processes out of a run folder while one works on it, or removes it for good."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import TextIO
 
 from ..base.errors import FmtlbenchError
+from ..base.files import remove_folder
 from .folder import RunFolder
 
 fcntl: ModuleType | None
@@ -38,3 +39,19 @@ def locked(folder: Path) -> Iterator[None]:
     with RunFolder(folder).lock.open("w") as lock:
         take_lock(lock, folder)
         yield
+
+
+def check_removable(folder: Path) -> None:
+    """Refuse a run that another process is working on."""
+    with locked(folder):
+        pass
+
+
+def remove_run(folder: Path) -> None:
+    """Remove the folder of a run and everything in it; of links the link alone. A kill leaves all of it or nothing.
+
+    Raises:
+        StoreError: Another process is working on it.
+    """
+    with locked(folder):
+        remove_folder(folder)

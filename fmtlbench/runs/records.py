@@ -133,7 +133,7 @@ class _RoundKeys(TypedDict):
     bytes_down: int
 
 
-class Updates(TypedDict):
+class UpdateProducts(TypedDict):
     """Inner products of the clients' updates; `owners` are [client, task or null], in the order of the rows."""
 
     owners: list[list[str | None]]
@@ -152,7 +152,7 @@ class RoundRow(_RoundKeys, total=False):
     task_weights: dict[str, dict[str, float]]  # by client: the weighting's, in the last step of the round
     ledger: dict[str, dict[str, dict[str, int]]]
     algorithm: dict[str, Any] | None
-    updates: dict[str, Updates] | None
+    updates: dict[str, UpdateProducts] | None
     notes: list[str]
     scores: list[Score]
     scores_before: list[Score]
@@ -338,25 +338,3 @@ class Predictions(_PredictionsKeys, total=False):
     seed: int
     rounds: int
     clients: dict[str, dict[str, Any]]
-
-
-class _AbsenceKeys(TypedDict):
-    why: str
-    reason: str
-    algorithm: str
-    title: str
-    options: dict[str, Any]
-    scenario: str
-    preset: str
-    data: str
-    rounds: int
-    setting: str
-    seed: int | None
-
-
-class AbsenceRecord(_AbsenceKeys, total=False):
-    """Why there is no run where one was asked for."""
-
-    format: int
-    default_options: dict[str, Any] | None
-    weighting: WeightingRecord | None

@@ -9,28 +9,26 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..base.errors import UsageError
 from ..base.files import remove_folder, write_json, write_text
 from ..base.stored import FORMAT, DamagedRun, NewerFormat
 from ..config.keep import NONE
 from ..config.request import SAME_CODE
+from ..config.run_config import RunConfig
 from . import file_names
+from .code_identity import CodeIdentity
 from .folder import RunFolder, with_format
 from .lock import StoreError, take_lock
-from .made_by import choose_place
+from .recorded_code import choose_run_folder
 from .records import Cost, Manifest, RoundRow, Summary, TimingRow
-
-if TYPE_CHECKING:
-    from ..config.run_config import RunConfig
-    from .code_identity import CodeIdentity
 
 START_OVER = "; --fresh starts the run over"
 
 
 class RunStore:
-    """One run's folder: that of its config, or a second one where other code has made the first (`choose_place`).
+    """One run's folder: that of its config, or a second one where other code has made the first (`choose_run_folder`).
 
     Args:
         out: The folder that runs are kept in.
@@ -46,9 +44,9 @@ class RunStore:
         self.choose_folder()
 
     def choose_folder(self) -> None:
-        """Decide by what lies there now which folder is the run's; `place` tells of other code if there is any."""
-        self.place = choose_place(self.base, self.code, self.reuse)
-        self.folder = self.place.folder
+        """Decide by what lies there now which folder is the run's; `chosen` tells of other code if there is any."""
+        self.chosen = choose_run_folder(self.base, self.code, self.reuse)
+        self.folder = self.chosen.folder
         self.files = RunFolder(self.folder)
         self.checkpoints = self.files.checkpoints
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..config.presets import default_options
-from ..config.setting import EQUAL, LATER
+from ..config.roles import roles
+from ..config.setting import EQUAL
 from ..weightings import WEIGHTINGS
-from .records import WeightingRecord
+from .records import ClientRecord, WeightingRecord
 
 if TYPE_CHECKING:
     from ..config.run_config import RunConfig
+    from ..exchange import Party
 
 
 def describe_weighting(config: RunConfig) -> WeightingRecord | None:
@@ -29,6 +31,22 @@ def describe_weighting(config: RunConfig) -> WeightingRecord | None:
         "options": config.train.weighting_options,
         "default_options": default_options(weighting, config.preset, {}),
     }
+
+
+def describe_client(config: RunConfig, party: Party, relabel: Mapping[str, str], **more: Any) -> ClientRecord:
+    """Return who a client is, with the rules that change its training labels; `more` is told of runs of our own."""
+    record: dict[str, Any] = {
+        "id": party.id,
+        "dataset": party.dataset,
+        "tasks": list(party.tasks),
+        "samples": party.samples,
+        **more,
+    }
+    if relabel:
+        record["relabel"] = dict(relabel)
+    if noise := (config.data.label_noise or {}).get(party.id):
+        record["label_noise"] = noise
+    return cast(ClientRecord, record)
 
 
 def name_method(summary: Mapping[str, Any]) -> str:
@@ -58,7 +76,7 @@ FAULTS = (
 def _tell_faults(config: RunConfig) -> dict[str, Any]:
     """Return what is set of faults and compression, by path."""
     values = {path: attrgetter(path)(config) for path in FAULTS}
-    return {path: value for path, value in values.items() if value != LATER[path]}
+    return {path: value for path, value in values.items() if value != roles().since[path]}
 
 
 def describe_setting(config: RunConfig) -> dict[str, Any]:

@@ -21,8 +21,8 @@ from ..runs import file_names
 from ..runs.find import locate_runs
 from ..runs.session import versions
 from ..runs.type_check import decode
-from .checks import Checked, check_run
 from .rescoring import SubmissionError
+from .run_checks import Checked, check_run
 
 FORMAT = 1
 CONTENTS = "submission.json"

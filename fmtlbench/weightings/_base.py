@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ..base.registry import Registry
 
 if TYPE_CHECKING:
+    import numpy as np
     from torch import Tensor, nn
 
 WEIGHTINGS: Registry[type[Weighting]] = Registry("weighting", "fmtlbench.weightings")
@@ -36,6 +37,9 @@ class Weighting:
     scale_free: ClassVar[bool] = False
     needs_gradients: ClassVar[bool] = False  # of each task with respect to the encoder
     needs_losses_again: ClassVar[bool] = False  # after the step, on the same batch: one more pass forward
+
+    # What `weights` tells, [m], detached: it is copied from a device only when somebody asks.
+    last: Tensor | np.ndarray | None = None
 
     @dataclass(frozen=True)
     class Params:
@@ -68,7 +72,7 @@ class Weighting:
 
     def weights(self) -> list[float] | None:
         """Return the weight of each task in the last step, for the run's records; None where there is no such thing."""
-        return None
+        return None if self.last is None else self.last.tolist()
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything the next step depends on: a tree of tensors and JSON values."""

@@ -6,8 +6,7 @@ the combination Σ α_t g_t. Only the encoder's gradient is combined: decoders a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,10 +26,6 @@ class FromGram(Weighting):
 
     needs_gradients = True
 
-    def __init__(self, params: Any, tasks: Sequence[str]) -> None:
-        super().__init__(params, tasks)
-        self.last: np.ndarray | None = None  # coefficients of the last step, [m]
-
     def coefficients(self, gram: np.ndarray, losses: np.ndarray) -> np.ndarray:
         """Return α from the finite Gram matrix [m, m], in which some row has a direction, and the losses [m]. [m]."""
         raise NotImplementedError
@@ -40,9 +35,6 @@ class FromGram(Weighting):
         usable = np.isfinite(products).all() and np.isfinite(values).all() and has_direction(products).any()
         self.last = self.coefficients(products, values) if usable else np.ones(len(values))
         return gradients.new_tensor(self.last) @ gradients
-
-    def weights(self) -> list[float] | None:
-        return None if self.last is None else self.last.tolist()
 
 
 def to_array(losses: Tensor) -> np.ndarray:

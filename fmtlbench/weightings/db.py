@@ -48,14 +48,13 @@ class DB(Weighting):
     def __init__(self, params: Params, tasks: Sequence[str]) -> None:
         super().__init__(params, tasks)
         self.smoothed: Tensor | None = None  # b_t, [m, d]
-        self.last: np.ndarray | None = None
 
     def combine(self, gradients: Tensor, losses: Tensor) -> Tensor:
         import torch
 
         values = to_array(losses)
         steepest = to_array(torch.linalg.vector_norm(gradients, float("inf"), dim=1))
-        self.last = np.ones(len(values))
+        self.last = np.ones(len(values))  # the factor of each smoothed gradient
         if not (np.isfinite(values).all() and np.isfinite(steepest).all()):
             return gradients.sum(0)
         smoothed = self._smooth(gradients, values, steepest)
@@ -79,10 +78,6 @@ class DB(Weighting):
             if loss > 0 and top <= STEEPEST * loss:
                 row.add_(gradient, alpha=(1 - beta) / loss)
         return self.smoothed
-
-    def weights(self) -> list[float] | None:
-        """Return the factor of each smoothed gradient."""
-        return None if self.last is None else self.last.tolist()
 
     def state_dict(self) -> dict[str, Any]:
         return {"smoothed": self.smoothed}

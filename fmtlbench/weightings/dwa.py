@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.schema import limits
-from ._base import WEIGHTINGS
-from ._from_losses import FromLosses
+from ._base import WEIGHTINGS, Weighting
 from ._state import check_keys, check_numbers
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @WEIGHTINGS.register("dwa")
-class DWA(FromLosses):
+class DWA(Weighting):
     """Dynamic weight average."""
 
     title = "DWA"

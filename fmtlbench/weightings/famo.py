@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..base.schema import limits
-from ._base import WEIGHTINGS
-from ._from_losses import FromLosses
+from ._base import WEIGHTINGS, Weighting
 from ._state import check_keys, check_tensor
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ ADAM = ("exp_avg", "exp_avg_sq")  # what Adam keeps per parameter, beside the nu
 
 
 @WEIGHTINGS.register("famo")
-class FAMO(FromLosses):
+class FAMO(Weighting):
     """Fast adaptive multi-task optimisation."""
 
     title = "FAMO"

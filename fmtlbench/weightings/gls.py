@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ._base import WEIGHTINGS
-from ._from_losses import FromLosses
+from ._base import WEIGHTINGS, Weighting
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -22,7 +21,7 @@ SMALLEST = 1e-30
 
 
 @WEIGHTINGS.register("gls")
-class GLS(FromLosses):
+class GLS(Weighting):
     """Geometric mean of the losses."""
 
     title = "GLS"

@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ._base import WEIGHTINGS
-from ._from_losses import FromLosses
 from ._learned import Learned
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @WEIGHTINGS.register("imtl_l")
-class IMTLL(Learned, FromLosses):
+class IMTLL(Learned):
     """Learned scales of the losses."""
 
     title = "IMTL-L"

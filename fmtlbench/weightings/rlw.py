@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ._base import WEIGHTINGS
-from ._from_losses import FromLosses
+from ._base import WEIGHTINGS, Weighting
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
 @WEIGHTINGS.register("rlw")
-class RLW(FromLosses):
+class RLW(Weighting):
     """Random loss weights."""
 
     title = "RLW"

@@ -35,16 +35,8 @@ def pvalues_figure(table: pd.DataFrame, alpha: float = 0.05, label: str = "p") -
     for i in range(k - 1):
         for j in range(i + 1):
             p = lower[i, j]
-            axes.text(
-                j,
-                i,
-                short_p(p),
-                ha="center",
-                va="center",
-                fontsize=7,
-                color="white" if p < 0.01 else "black",
-                fontweight="bold" if p < alpha else "normal",
-            )
+            look = {"color": "white" if p < 0.01 else "black", "fontweight": "bold" if p < alpha else "normal"}
+            axes.text(j, i, short_p(p), ha="center", va="center", fontsize=7, **look)
     axes.set_xticks(range(k - 1), names[:-1], rotation=45, ha="right", rotation_mode="anchor")
     axes.set_yticks(range(k - 1), names[1:])
     axes.tick_params(length=0)

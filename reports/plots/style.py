@@ -66,39 +66,16 @@ RC = {
 
 # Told apart by people with any of the usual colour-vision deficiencies, and by lightness in print (Okabe–Ito, Tol).
 COLOURS = (
-    "#000000",
-    "#0072B2",
-    "#E69F00",
-    "#009E73",
-    "#56B4E9",
-    "#CC79A7",
-    "#999933",
-    "#882255",
-    "#D55E00",
-    "#777777",
-)
+    "#000000", "#0072B2", "#E69F00", "#009E73", "#56B4E9", "#CC79A7", "#999933", "#882255", "#D55E00", "#777777",
+)  # fmt: skip
 MARKERS = ("o", "s", "^", "v", "D", "P", "X", "<", "*", ">", "p", "h", "d")
 LINES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)))
 
 # A method keeps its place whatever else a figure shows.
 PLACES = (
-    "local",
-    "fedavg",
-    "fedprox",
-    "fedper",
-    "fedrep",
-    "ditto",
-    "fedamp",
-    "matfl",
-    "fedhca2",
-    "singletaskfl",
-    "fedbabu",
-    "fedmtl",
-    "fedsta",
-    "pcgrad",
-    "cagrad",
-    *(name.replace("_", "") for name in SECOND_ZOO),
-)
+    "local", "fedavg", "fedprox", "fedper", "fedrep", "ditto", "fedamp", "matfl", "fedhca2", "singletaskfl", "fedbabu",
+    "fedmtl", "fedsta", "pcgrad", "cagrad", *(name.replace("_", "") for name in SECOND_ZOO),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -240,25 +217,9 @@ def label_ends(figure: Figure, places: Sequence[Axes], ends: Sequence[Sequence[E
     for axes, of in zip(places, ends):
         for end in of:
             text = "\n".join(_fold(end.label))
-            written.append(
-                axes.annotate(
-                    text,
-                    end.point,
-                    (1.06, 0.5),
-                    textcoords="axes fraction",
-                    va="center",
-                    fontsize=7,
-                    linespacing=1.0,
-                    arrowprops={
-                        "arrowstyle": "-",
-                        "color": end.color,
-                        "linewidth": 0.5,
-                        "shrinkA": 1,
-                        "shrinkB": 0,
-                        "relpos": (0, 0.5),
-                    },
-                )
-            )
+            line = {"arrowstyle": "-", "color": end.color, "linewidth": 0.5, "shrinkA": 1, "shrinkB": 0}
+            look = {"textcoords": "axes fraction", "va": "center", "fontsize": 7, "linespacing": 1.0}
+            written.append(axes.annotate(text, end.point, (1.06, 0.5), arrowprops={**line, "relpos": (0, 0.5)}, **look))
     figure.draw_without_rendering()  # now the axes have their size
     labels = iter(written)
     for axes, of in zip(places, ends):

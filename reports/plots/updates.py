@@ -131,16 +131,8 @@ def updates_figure(updates: Updates) -> Figure:
     colours = {task: colour_of(task, "black") for task in tasks}
     shapes = dict(zip(sorted(points["dataset"].unique()), SHAPES * 9))
     for (task, dataset), of in points.groupby(["task", "dataset"]):
-        axes.plot(
-            of["x"],
-            of["y"],
-            shapes[dataset],
-            color=colours[task],
-            markersize=5,
-            alpha=0.85,
-            markeredgecolor="white",
-            markeredgewidth=0.4,
-        )
+        look = {"color": colours[task], "markersize": 5, "alpha": 0.85}
+        axes.plot(of["x"], of["y"], shapes[dataset], markeredgecolor="white", markeredgewidth=0.4, **look)
     if updates.method == "tsne":  # only who is near to whom means something there
         axes.tick_params(left=False, bottom=False, labelleft=False, labelbottom=False)
     else:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cache
 
 from ...base.errors import UsageError
-from ...runs.records import RoundRow, TimingRow
 from ..collect import Collection, RunRecord
 from ..delta import Delta
 from ..leaderboard import leaderboards
@@ -17,25 +16,6 @@ from ..table import Row, Table
 
 SPLITS = ("global", "personal", "unseen")  # others follow in alphabetical order
 MOST_COMPARED = 40  # methods: 780 pairs to test; nobody reads more of them on a page
-
-
-@dataclass
-class _Remembering(RunRecord):
-    """Several figures and tables of a page read the same rows."""
-
-    @cached_property
-    def _rounds(self) -> list[RoundRow]:
-        return super().rounds()
-
-    @cached_property
-    def _timing(self) -> list[TimingRow]:
-        return super().timing()
-
-    def rounds(self) -> list[RoundRow]:
-        return self._rounds
-
-    def timing(self) -> list[TimingRow]:
-        return self._timing
 
 
 @dataclass
@@ -77,10 +57,12 @@ class Page:
 
 def own_collection(page: Page, collection: Collection) -> Collection:
     """Return the runs of a page alone."""
-    names = {run.name for run in page.runs}
-    runs: list[RunRecord] = []
+    names, runs = {run.name for run in page.runs}, []
     for run in page.runs:
-        runs.append(_Remembering(**{f.name: getattr(run, f.name) for f in fields(RunRecord)}))
+        own = replace(run)
+        for read in ("rounds", "timing"):  # several figures and tables of a page read the same rows
+            setattr(own, read, cache(getattr(run, read)))
+        runs.append(own)
     return Collection(collection.frame[collection.frame["run"].isin(names)], runs, [], heads=collection.heads)
 
 

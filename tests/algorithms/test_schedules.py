@@ -36,7 +36,7 @@ def test_the_whole_zoo_is_there():
 @pytest.mark.parametrize("name", sorted(ALGORITHMS))
 def test_options_survive_the_config(name):
     params = ALGORITHMS[name].Params()
-    assert build(ALGORITHMS[name].Params, plain(params), {}) == params
+    assert build(ALGORITHMS[name].Params, plain(params)) == params
 
 
 @pytest.mark.parametrize("name", sorted(ALGORITHMS))

@@ -95,13 +95,13 @@ def command(bench, monkeypatch, capsys):
     from fake_bench import imitation
 
     from fmtlbench import cli
-    from fmtlbench.bench import child
+    from fmtlbench.bench import local_jobs
 
     monkeypatch.setattr(cli, "VERBS", ("bench",))
 
     def call(*argv, modes=None, scenario=bench.scenario, out=bench.out, imitate=True):
         if imitate:
-            monkeypatch.setattr(child, "run_command", imitation(modes or {}, bench.started))
+            monkeypatch.setattr(local_jobs, "run_command", imitation(modes or {}, bench.started))
         capsys.readouterr()
         words = ["bench", "--scenarios", scenario, "--rounds", "2", "--device", "cpu", "--out", str(out), *argv]
         try:

@@ -7,7 +7,7 @@ from pathlib import Path
 from fake_run import SUMMARY
 
 from fmtlbench import cli
-from fmtlbench.bench import child, workers
+from fmtlbench.bench import local_jobs, workers
 
 
 def code_text(run):
@@ -31,7 +31,7 @@ def imitation(modes, starts):
 
 if __name__ == "__main__":
     starts, modes, *argv = sys.argv[1:]
-    child.run_command = imitation(json.loads(modes), starts)
+    local_jobs.run_command = imitation(json.loads(modes), starts)
     workers.PAUSE, workers.LOOK_AGAIN = 0.02, 0.1
     cli.VERBS = ("bench",)  # the only one that is tried here
     sys.exit(cli.main(argv))

@@ -13,7 +13,7 @@ import pytest
 
 import fmtlbench
 from fmtlbench.base.errors import UsageError
-from fmtlbench.bench import child, request
+from fmtlbench.bench import local_jobs, request
 from fmtlbench.bench.display import Lines
 
 
@@ -23,7 +23,7 @@ def call(bench, monkeypatch):
     from fake_bench import imitation
 
     def do(algos="fedavg", modes=None, **asked):
-        monkeypatch.setattr(child, "run_command", imitation(modes or {}, bench.started))
+        monkeypatch.setattr(local_jobs, "run_command", imitation(modes or {}, bench.started))
         asked = {"scenarios": bench.scenario, "rounds": 2, "device": "cpu", "out": bench.out, **asked}
         return fmtlbench.bench(algos=algos, **asked)
 

@@ -13,7 +13,7 @@ import pytest
 from kit import TINY
 
 from fmtlbench import cli
-from fmtlbench.bench import child, device, here, workers
+from fmtlbench.bench import device, local_jobs, workers
 from fmtlbench.cli._request import request_from
 from fmtlbench.runs.folder import RunFolder
 
@@ -161,7 +161,7 @@ def test_the_command_of_a_run_gives_the_same_config_back(bench, monkeypatch):
     }  # fmt: skip
     monkeypatch.setattr(cli, "VERBS", ("run",))
     for run in bench.plan("fedhca2[algo.c=0.25]", seeds="3", overrides=overrides).runs:
-        args = cli.build_parser().parse_args(child.run_command(run)[3:])
+        args = cli.build_parser().parse_args(local_jobs.run_command(run)[3:])
         assert request_from(args) == run.request and request_from(args).config() == run.config
         assert (args.out, args.format, args.data_root, args.device) == (str(bench.out), "json", None, "cpu")
 
@@ -196,8 +196,8 @@ def test_the_executor_and_its_cluster_are_each_runs_own(command, monkeypatch):
     spread = ("--executor", "ray", "--ray-address", "auto", "--set", "ray.workers=2")
     command("--algos", "fedavg", "--no-local", *spread, imitate=False)
     (run,) = seen[0].plan.runs
-    words = child.run_command(run)
-    assert isinstance(seen[0].hosts, here.Here) and "ray" not in run.config.dump()
+    words = local_jobs.run_command(run)
+    assert isinstance(seen[0].hosts, local_jobs.LocalJobs) and "ray" not in run.config.dump()
     monkeypatch.setattr(cli, "VERBS", ("run",))
     request = request_from(cli.build_parser().parse_args(words[3:]))
     assert (request.executor, request.ray_address, request.ray_options().workers) == ("ray", "auto", 2)
@@ -211,8 +211,8 @@ def test_an_unknown_country_is_told_before_anything_runs(bench, command):
 
 def test_the_data_root_goes_to_runs_on_real_data_only(bench):
     real = {"data.source": "real", "model.init": "torch"}
-    assert "--data-root" in child.run_command(bench.plan("fedavg", overrides=real, data_root="data").runs[0])
-    assert "--data-root" not in child.run_command(bench.plan("fedavg", data_root="data").runs[0])
+    assert "--data-root" in local_jobs.run_command(bench.plan("fedavg", overrides=real, data_root="data").runs[0])
+    assert "--data-root" not in local_jobs.run_command(bench.plan("fedavg", data_root="data").runs[0])
 
 
 def test_auto_is_the_cpu_without_asking_where_no_gpu_can_be(monkeypatch):
@@ -325,11 +325,11 @@ def test_real_runs_are_stopped_resumed_and_end_where_the_plan_looked(bench, monk
 
     class StopAfterTheFirstRound(workers.Display):
         def tick(self, loop):
-            if any(working.child.round for working in loop.working):
+            if any(working.job.round for working in loop.working):
                 loop.budget = 0.0
 
     def work(plan, display, pace):
-        return workers.Workers(plan, child.run_command, display, pace).work()
+        return workers.Workers(plan, local_jobs.run_command, display, pace).work()
 
     stopped = work(bench.plan(**wanted), StopAfterTheFirstRound(), Pace())
     assert stopped.stopped == "budget" and stopped.count("left") == 1

@@ -9,7 +9,7 @@ import pytest
 
 from fmtlbench.algorithms import ALGORITHMS
 from fmtlbench.base.errors import UsageError
-from fmtlbench.bench.asked import parse_seeds
+from fmtlbench.bench.asked_runs import parse_seeds
 from fmtlbench.bench.grid import Flags, read_grid, split
 from fmtlbench.bench.plan import make_plan
 from fmtlbench.config.request import RunRequest

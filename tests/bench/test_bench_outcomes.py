@@ -8,7 +8,7 @@ import pytest
 from fake_bench import summary_text
 from fake_run import SUMMARY
 
-from fmtlbench.bench.outcomes import note_plan
+from fmtlbench.bench.absences import note_plan
 from fmtlbench.config.resolve import resolve
 from fmtlbench.reports.collect import collect
 from fmtlbench.runs.absence import refused_file

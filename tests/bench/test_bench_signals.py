@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fmtlbench.bench.claims import claim
+from fmtlbench.bench.reservations import reserve
 
 
 def wait_for(condition, seconds=15.0):
@@ -103,10 +103,10 @@ def test_a_run_that_outlives_its_bench_keeps_its_claim(bench, benches):
     process.kill()
     process.wait()
     (pid,), (run,) = bench.pids(), bench.plan("fedavg", with_local=False).runs
-    claims = bench.out / ".bench" / "claims"
-    assert alive(pid) and claim(claims, run.key) is None
+    place = bench.out / ".bench"
+    assert alive(pid) and reserve(place, run.key) is None
     os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: claim(claims, run.key) is not None, 5)
+    wait_for(lambda: reserve(place, run.key) is not None, 5)
 
 
 def test_two_benches_at_once_do_every_run_once(bench, benches):

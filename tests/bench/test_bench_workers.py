@@ -12,10 +12,10 @@ import pytest
 from fake_bench import summary_text
 from rich.console import Console
 
-from fmtlbench.bench import here, workers
-from fmtlbench.bench.child import Followed
-from fmtlbench.bench.claims import claim, worked_on
+from fmtlbench.bench import local_jobs, workers
 from fmtlbench.bench.display import Live
+from fmtlbench.bench.local_jobs import Job
+from fmtlbench.bench.reservations import reserve, worked_on
 
 
 def outcomes(outcome):
@@ -80,7 +80,7 @@ def test_wrong_usage_is_not_tried_again(bench):
 
 
 def test_jobs_run_side_by_side_and_share_the_cores(bench, monkeypatch):
-    monkeypatch.setattr(here, "cores", lambda: 6)
+    monkeypatch.setattr(local_jobs, "cores", lambda: 6)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     most = []
 
@@ -111,7 +111,7 @@ def given(bench, monkeypatch):
         def __init__(self, command, log, environment, lock):
             self.gpu, self.process = environment.get("CUDA_VISIBLE_DEVICES"), SimpleNamespace(returncode=None)
 
-    monkeypatch.setattr(here, "Child", Imitated)
+    monkeypatch.setattr(local_jobs, "LocalJob", Imitated)
     run = bench.plan("local").runs[0]
     return lambda hosts: hosts.start(run, [], Path("log"), 0)
 
@@ -121,12 +121,12 @@ def given(bench, monkeypatch):
     [(2, ["0", "1"], "0 1"), (5, ["0", "1"], "0 1 0 1 0"), (3, ["GPU-ab", "7"], "GPU-ab 7 GPU-ab"), (2, "0123", "0 1")],
 )
 def test_jobs_are_spread_over_the_gpus(given, jobs, gpus, dealt):
-    hosts = here.Here(jobs, gpus)
+    hosts = local_jobs.LocalJobs(jobs, gpus)
     assert [given(hosts).gpu for _ in range(jobs)] == dealt.split()
 
 
 def test_the_gpu_with_the_fewest_runs_gets_the_next(given):
-    hosts = here.Here(4, ["0", "1"])
+    hosts = local_jobs.LocalJobs(4, ["0", "1"])
     first, second, third, fourth = (given(hosts) for _ in range(4))
     second.process.returncode, fourth.process.returncode = 0, -9
     assert [given(hosts).gpu for _ in range(2)] == ["1", "1"]
@@ -137,7 +137,7 @@ def test_the_gpu_with_the_fewest_runs_gets_the_next(given):
 @pytest.mark.parametrize(("jobs", "gpus"), [(1, ["0", "1"]), (2, ["0"]), (2, [])])
 def test_gpus_are_left_alone_where_there_is_nothing_to_spread(bench, monkeypatch, jobs, gpus):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5")
-    bench.work(bench.plan(), jobs=jobs, hosts=here.Here(jobs, gpus))
+    bench.work(bench.plan(), jobs=jobs, hosts=local_jobs.LocalJobs(jobs, gpus))
     assert set(bench.gpus()) == {"5"}
 
 
@@ -165,7 +165,7 @@ def test_a_run_that_does_not_stop_is_killed_after_a_while(bench, monkeypatch):
 def test_a_run_that_another_process_has_is_waited_for(bench):
     plan = bench.plan()
     theirs, mine = plan.runs
-    held = claim(bench.out / ".bench" / "claims", theirs.key)
+    held = reserve(bench.out / ".bench", theirs.key)
 
     class Other(workers.Display):
         def settled(self, record, working):
@@ -181,7 +181,7 @@ def test_a_run_that_another_process_has_is_waited_for(bench):
 
 def test_a_run_that_another_bench_gave_up_is_done_here(bench):
     plan = bench.plan()
-    held = claim(bench.out / ".bench" / "claims", plan.runs[1].key)
+    held = reserve(bench.out / ".bench", plan.runs[1].key)
 
     class Other(workers.Display):
         def settled(self, record, working):
@@ -244,7 +244,7 @@ class Elsewhere:
         hosts = self
         self.asked += 1
 
-        class Far(Followed):
+        class Far(Job):
             waiting, seen = True, 0
 
             def poll(self):
@@ -300,7 +300,7 @@ def test_a_run_that_cannot_be_started_fails_in_one_line(bench, monkeypatch):
     def full(*_, **__):
         raise OSError(12, "Cannot allocate memory")
 
-    monkeypatch.setattr("fmtlbench.bench.child.subprocess.Popen", full)
+    monkeypatch.setattr("fmtlbench.bench.local_jobs.subprocess.Popen", full)
     outcome = bench.work(bench.plan(), retries=1)
     assert outcome.count("failed") == 2
     assert all("Cannot allocate memory" in r.error and r.attempts == 2 for r in outcome.records.values())

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from fmtlbench.base.errors import UsageError
+from fmtlbench.bench.absences import note_failed, note_plan
 from fmtlbench.bench.estimate import Pace
 from fmtlbench.bench.grid import Flags, read_grid
-from fmtlbench.bench.outcomes import note_failed, note_plan
 from fmtlbench.bench.plan import make_plan
 from fmtlbench.bench.probes import plan_probes
 from fmtlbench.bench.tuning import Rules, plan_tuning

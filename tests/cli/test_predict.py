@@ -69,9 +69,9 @@ def test_networks_that_other_code_builds_are_told_once(predict, tiny_run, tmp_pa
         return [line for line in err.splitlines() if "today's code" in line]
 
     assert said() == said(("engine", "data/batches.py"), ("method", "algorithms/fedavg.py")) == []
-    (line,) = said(("engine", "models/net.py"), ("network", "architectures/fedhca2.py"))
+    (line,) = said(("engine", "networks/net.py"), ("network", "networks/architectures/fedhca2.py"))
     assert "(fedhca2.py, net.py changed)" in line and str(folder) in line
-    assert len(said(("engine", "client_models.py"))) == 1
+    assert len(said(("engine", "engine/client_models.py"))) == 1
     del record["sessions"][-1]["code"]  # as runs were recorded once
     assert said() == []
 

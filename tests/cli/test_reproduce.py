@@ -8,8 +8,8 @@ import pytest
 from made_recipes import finish, plan
 
 from fmtlbench.cli import main
-from fmtlbench.reports.recipes import load_recipe
-from fmtlbench.reports.reproduced import count_table
+from fmtlbench.reports.papers.recipes import load_recipe
+from fmtlbench.reports.papers.reproduced import count_table
 
 T5, NANO = "fedhca2_table5_mt_mt", ("--preset", "nano")
 

@@ -8,7 +8,7 @@ import pytest
 
 from fmtlbench.cli import main
 from fmtlbench.networks.weights_shipped import FOLDER, read_manifest
-from fmtlbench.reports.published import load_published
+from fmtlbench.reports.papers.published import load_published
 
 NANO = ["--scenario", "mt_mt", "--set", "model.backbone=resnet_nano"]
 

@@ -18,10 +18,10 @@ from fmtlbench import cli
 from fmtlbench.base.errors import FmtlbenchError
 from fmtlbench.bench import ray_jobs as module
 from fmtlbench.bench import workers
-from fmtlbench.bench.child import run_command
 from fmtlbench.bench.display import Lines
 from fmtlbench.bench.estimate import Pace
 from fmtlbench.bench.grid import Flags, read_grid
+from fmtlbench.bench.local_jobs import run_command
 from fmtlbench.bench.plan import make_plan
 from fmtlbench.bench.ray_jobs import ray_jobs
 from fmtlbench.config.request import RunRequest
@@ -128,7 +128,7 @@ def test_what_finds_no_place_waits_and_is_not_called_started(bench):
     seen = []
 
     def look(loop):
-        seen.append((len(loop.working), sum(not working.child.waiting for working in loop.working)))
+        seen.append((len(loop.working), sum(not working.job.waiting for working in loop.working)))
 
     outcome = bench.work(bench.plan("local,fedavg,fedper"), look, jobs=3)
     assert outcome.complete and outcome.count("ran") == 3
@@ -145,8 +145,8 @@ def test_runs_whose_actor_or_process_is_killed_are_tried_again(bench, capsys):
     def look(loop):
         for working in loop.working:
             label = working.run.label
-            if label not in killed and working.child.round >= 1:
-                killed[label] = ray.get(working.child.actor.whereabouts.remote())
+            if label not in killed and working.job.round >= 1:
+                killed[label] = ray.get(working.job.actor.whereabouts.remote())
                 os.kill(killed[label][label == "fedavg"], signal.SIGKILL)
 
     outcome = bench.work(bench.plan(), look, {"local": "hang_once", "fedavg": "hang_once"}, jobs=2)
@@ -162,8 +162,8 @@ def test_a_run_that_is_lost_too_often_is_listed(bench):
 
     def look(loop):
         for working in loop.working:
-            if working.child.round and not killed:
-                killed.append(ray.get(working.child.actor.whereabouts.remote())[0])
+            if working.job.round and not killed:
+                killed.append(ray.get(working.job.actor.whereabouts.remote())[0])
                 os.kill(killed[0], signal.SIGKILL)
 
     outcome = bench.work(bench.plan("fedavg"), look, {"fedavg": "hang"}, retries=0)
@@ -179,7 +179,7 @@ def test_a_run_whose_machine_is_lost_is_tried_again_on_another(nodes, bench):
     there, freed = {}, []  # method → whether its run was on the second machine
 
     def look(loop):
-        numbers = {w.run.label: w.child.actor.whereabouts.remote() for w in loop.working if w.child.round}
+        numbers = {w.run.label: w.job.actor.whereabouts.remote() for w in loop.working if w.job.round}
         if not there and len(numbers) == 2:
             for label, (actor, _) in zip(numbers, ray.get([*numbers.values()])):
                 there[label] = raylet in [process.pid for process in psutil.Process(actor).parents()]
@@ -203,7 +203,7 @@ def test_a_budget_interrupts_runs_and_forgets_what_waits(bench, monkeypatch):
     monkeypatch.setattr(workers, "GRACE", 2.0)
 
     def look(loop):
-        if sum(working.child.round > 0 for working in loop.working) == 2:
+        if sum(working.job.round > 0 for working in loop.working) == 2:
             loop.budget = 0.0
 
     modes = {"local": "hang", "fedavg": "stubborn"}
@@ -230,7 +230,7 @@ def test_a_killed_bench_leaves_no_process_and_the_same_command_goes_on(nodes, tm
     driver.kill()
     driver.wait()
     # It needs no other look at processes: the run's own lock is free once its process has ended.
-    from fmtlbench.bench.claims import worked_on
+    from fmtlbench.bench.reservations import worked_on
 
     (folder,) = tmp_path.glob("runs/duo/fedavg/*")
     wait_for(lambda: not worked_on(folder))

@@ -139,7 +139,7 @@ class Losing(RayExecutor):
 
     def start(self, factory, count):
         facts = super().start(factory, count)
-        self.known = {id(place): (*self.whereabouts(place), len(place.members)) for place in self.places}
+        self.known = {id(place): (*self.whereabouts(place), len(place.members)) for place in self.processes}
         return facts
 
     def look(self, place, index, message):

@@ -17,7 +17,7 @@ from fmtlbench.cost.energy import Reading
 from fmtlbench.cost.processes import ProcessUse, add_energy, add_memory
 from fmtlbench.cost.tracker import Source
 from fmtlbench.data.views import parties
-from fmtlbench.engine.client_memory import client_memory
+from fmtlbench.engine.client_models import client_memory
 from fmtlbench.engine.messages import Install, Load, Train
 from fmtlbench.engine.packing import Array, count_bytes, pack, unpack
 from fmtlbench.engine.parking import Parking

@@ -13,6 +13,7 @@ from kit import SMALLER, TINY, TRIO, make_federation, rows_of
 from fmtlbench.algorithms import ALGORITHMS
 from fmtlbench.base.errors import UsageError
 from fmtlbench.config.resolve import resolve
+from fmtlbench.engine.admit import admit
 from fmtlbench.engine.client import turns_of
 
 # What travels each way in a round, by definition; FedSTA's decoders only in rounds that `unify_every` divides.
@@ -245,9 +246,9 @@ def test_one_local_epoch_of_fedrep_trains_everything_in_as_many_steps_as_others_
 
 def test_more_head_epochs_than_local_epochs_are_refused(scenario_file):
     given = {"train.local_epochs": {"pascal": 1, "nyud": 4}}
-    resolve("fedrep", scenario_file, overrides={**given, "algo.head_epochs": 1})
+    admit(resolve("fedrep", scenario_file, overrides={**given, "algo.head_epochs": 1}))
     with pytest.raises(UsageError, match=r"fedrep on duo: local epochs of pascal: algo.head_epochs=2 .* 1 at most"):
-        resolve("fedrep", scenario_file, overrides={**given, "algo.head_epochs": 2})
+        admit(resolve("fedrep", scenario_file, overrides={**given, "algo.head_epochs": 2}))
 
 
 @pytest.mark.parametrize("algo", sorted(set(ALGORITHMS) - {"local", "mas"}))

@@ -146,7 +146,7 @@ def test_fedala_mixes_the_last_stage_and_remembers_how(trio):
     assert client.memory == {} and client.anchored == ("encoder",)
     own, common = client.main.flat.rows("encoder")[0].clone(), client.anchor["encoder"][0].clone()
     client.round = 1
-    client._let_adopt()
+    client._look("adopt")
     (weights,) = client.memory["weights"]["encoder"]
     mixed = client.main.flat.rows("encoder")[0]
     chosen = torch.zeros(len(own), dtype=torch.bool)
@@ -195,7 +195,7 @@ def test_ifca_clients_start_from_what_the_server_has(trio):
 def test_fedatlas_features_are_gradients_at_the_deepest_map(trio):
     federation = federation_of("fedatlas", trio, **{"algo.batches": 1})
     client = federation.executor.clients[2]
-    told = client._let_measure()["features"]
+    told = client._look("measure")["features"]
     assert told.shape == (2, CHANNELS)
     torch.testing.assert_close(told.norm(dim=1), torch.ones(2))
     with client.looking("measure"):

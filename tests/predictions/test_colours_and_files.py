@@ -8,7 +8,7 @@ from PIL import Image
 
 from fmtlbench.base.errors import FmtlbenchError, UsageError
 from fmtlbench.data.datasets._files import read_array
-from fmtlbench.inference.write import ABOUT, replace_predictions
+from fmtlbench.inference.prediction_folder import ABOUT, replace_predictions
 from fmtlbench.tasks import TASKS
 from fmtlbench.tasks._kinds._colours import blend_depth, class_colours, palette, voc_palette
 

@@ -8,8 +8,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from fmtlbench.inference.examples import LARGEST, SMALLEST, write_examples
-from fmtlbench.inference.panel import PanelRow, PanelTask, draw_panel, merge_clients
+from fmtlbench.inference.panel import (
+    LARGEST,
+    SMALLEST,
+    PanelRow,
+    PanelTask,
+    draw_panel,
+    merge_clients,
+    write_examples,
+)
 
 SIDE = 8
 

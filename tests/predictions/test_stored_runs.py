@@ -21,8 +21,8 @@ from fmtlbench.data.batches import test_batches as batches_of
 from fmtlbench.data.transforms import test_transform as padded
 from fmtlbench.data.views import ClientData, View
 from fmtlbench.inference.predict import check_comparable, panel_rows, predict_run, save_predictions
+from fmtlbench.inference.prediction_folder import ABOUT
 from fmtlbench.inference.stored_run import StoredRun, sample_at_own_size, stretch
-from fmtlbench.inference.write import ABOUT
 from fmtlbench.listeners import Listener
 from fmtlbench.runs.folder import RunFolder
 

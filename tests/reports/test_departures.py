@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from made_runs import write_run
+from report_kit import change_json
 
 from fmtlbench.config.resolve import resolve
 from fmtlbench.reports.collect import collect
@@ -55,8 +54,7 @@ def test_captions_say_them(tmp_path):
     write_run(tmp_path / "a", algorithm="local")
     write_run(tmp_path / "b", algorithm="local", departures={"train.lr": 0.5})
     older = write_run(tmp_path / "c", algorithm="local")
-    file = older / "summary.json"
-    file.write_text(json.dumps({k: v for k, v in json.loads(file.read_text()).items() if k != "departures"}))
+    change_json(older / "summary.json", lambda made: {key: made[key] for key in made if key != "departures"})
     plain, changed, unknown = (leaderboards(collect([tmp_path / name]))[0].caption for name in "abc")
     assert "preset nano · " in plain
     assert "preset nano with train.lr 0.5 · " in changed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from made_runs import write_run
+from report_kit import read_row
 from scipy.stats import ttest_1samp
 from statsmodels.stats.multitest import multipletests
 
@@ -77,8 +78,7 @@ def test_tables_mark_what_differs_from_the_reference_and_from_the_best(tmp_path)
             values = {("pascal-semseg", "semseg"): base * (1 + change / 100), ("nyud-multi", "semseg"): base}
             write_run(tmp_path, algorithm=name, seed=seed, values=values)
     (table,) = leaderboards(collect([tmp_path]))
-    at = [column.key for column in table.columns].index("delta_m")
-    signs = {row.labels[0]: row.cells[at].signs for row in table.rows}
+    signs = {row.labels[0]: read_row(table, *row.labels)["delta_m"].signs for row in table.rows}
     assert signs["Ditto"] == ""
     assert signs["FedProx"] == "†‡" and signs["Local"] == "‡"
     assert {signs["FedAvg"], signs["FedPer"]} == {"†"}

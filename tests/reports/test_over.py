@@ -7,6 +7,7 @@ import json
 import pytest
 from made_rounds import write_rounds
 from made_runs import DUO
+from report_kit import change_lines
 
 from fmtlbench.cli import main
 from fmtlbench.reports.collect import collect
@@ -35,20 +36,14 @@ def one_round(default=None, own=None, ledger=LEDGER, **more):
     return imagine_round({"round": 1, "ledger": ledger, **more}, CLOCKS, list(DUO), machines)
 
 
-def write_lines(file, change):
-    """Write the rows of a file anew, each as `change` makes it; None: without it."""
-    rows = [change(json.loads(line)) for line in file.read_text().splitlines()]
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows if row is not None))
-
-
 @pytest.fixture
 def root(tmp_path):
     """A run of `local`, which tells nothing of bytes and clients, and two of FedAvg that do, six rounds each."""
     write_rounds(tmp_path / "runs", "local")
     for seed in (0, 1):
         folder = write_rounds(tmp_path / "runs", "fedavg", seed)
-        write_lines(folder / "metrics.jsonl", lambda row: {**row, "ledger": LEDGER})
-        write_lines(folder / "timing.jsonl", lambda row: {**row, **CLOCKS})
+        change_lines(folder / "metrics.jsonl", lambda row: {**row, "ledger": LEDGER})
+        change_lines(folder / "timing.jsonl", lambda row: {**row, **CLOCKS})
     return tmp_path / "runs"
 
 
@@ -114,7 +109,7 @@ def without(*rounds, **change):
     ],
 )
 def test_what_is_not_recorded_is_told_and_not_guessed(root, tmp_path, name, change, said):
-    write_lines(next(root.glob(f"duo/fedavg/*s1*/{name}")), change)
+    change_lines(next(root.glob(f"duo/fedavg/*s1*/{name}")), change)
     runs = collect([root])
     (table,) = cost_tables(runs, convention=cost_over(written(tmp_path, ""), runs))
     cell = table.rows[-1].cells[table.column("over_seconds_per_round")]
@@ -147,8 +142,3 @@ def test_a_wrong_file_is_one_line_with_its_place(root, tmp_path, capsys, text, s
     assert main(["cost", str(root), "--over", str(written(tmp_path, text))]) == 2
     err = capsys.readouterr().err
     assert said in err and len(err.splitlines()) == 1
-
-
-def test_over_has_no_other_convention(root, capsys):
-    assert main(["cost", str(root), "--over", "x.yml", "--convention", "fmtl-bench"]) == 2
-    assert "--over x.yml: counts time in a way of its own" in capsys.readouterr().err

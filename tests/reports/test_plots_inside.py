@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
 import numpy as np
 import pytest
 from made_rounds import EIGHTEEN, NINE, write_rounds
 from made_runs import DUO, ST_MT_1
+from report_kit import TRIPLE, change_lines, draw
 
 from fmtlbench.base.errors import FmtlbenchError, UsageError
 from fmtlbench.reports.collect import collect
-from fmtlbench.reports.plots import KINDS, Options, make_figure
 from fmtlbench.reports.plots._curves import PlotError
 from fmtlbench.reports.plots.grouping import grouping_frequency, layer_votes, short_names
 from fmtlbench.reports.plots.hyperweights import hyperweights_data
@@ -35,20 +34,13 @@ def runs(root):
     return collect([root])
 
 
-def draw(kind, collection, **options):
-    notes = []
-    return make_figure(kind, collection, Options(**options), notes), notes
-
-
 def of(runs, algorithm):
     return next(run for run in runs.runs if run.summary["algorithm"] == algorithm)
 
 
 def rewrite(folder, change):
     """Change the rows of a run's metrics.jsonl."""
-    path = folder / "metrics.jsonl"
-    rows = [change(json.loads(line)) for line in path.read_text().splitlines()]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    change_lines(folder / "metrics.jsonl", change)
     return collect([folder])
 
 
@@ -275,14 +267,13 @@ def test_tsne_of_too_few_or_equal_updates(tmp_path):
     pytest.importorskip("sklearn")
     with pytest.raises(PlotError, match="all updates are the same"):
         tsne_plane(np.ones((5, 5)))
-    write_rounds(tmp_path, "fedavg", clients={**DUO, "pascal-edge": ("pascal", ("edge",))})
+    write_rounds(tmp_path, "fedavg", clients=TRIPLE)
     with pytest.raises(PlotError, match="3 updates in round 6; tsne needs at least 4"):
         draw("updates", collect([tmp_path]), method="tsne")
 
 
 def test_clients_with_several_tasks_say_so(tmp_path):
-    clients = {**DUO, "pascal-edge": ("pascal", ("edge",))}
-    write_rounds(tmp_path, "fedavg", clients=clients)
+    write_rounds(tmp_path, "fedavg", clients=TRIPLE)
     points = updates_points(collect([tmp_path]).runs[0]).points
     assert points["task"].tolist() == ["semseg", "several tasks", "edge"]
 
@@ -354,7 +345,7 @@ def test_short_p(p, text):
 def test_distribution_is_of_one_federation(runs, tmp_path):
     assert draw("distribution", runs)[0].axes
     write_rounds(tmp_path, "local")
-    write_rounds(tmp_path, "local", clients={**DUO, "pascal-edge": ("pascal", ("edge",))}, setting="b" * 64)
+    write_rounds(tmp_path, "local", clients=TRIPLE, setting="b" * 64)
     with pytest.raises(UsageError, match="2 different federations"):
         draw("distribution", collect([tmp_path]))
 
@@ -366,9 +357,3 @@ def test_distribution_calls_the_data_what_they_are(tmp_path):
         assert names <= {text.get_text() for text in figure.axes[0].texts}
     with pytest.raises(UsageError, match="different data"):
         draw("distribution", collect([tmp_path]))
-
-
-def test_unknown_kind(runs):
-    with pytest.raises(UsageError, match="did you mean 'pareto'"):
-        draw("paretto", runs)
-    assert len(KINDS) == 10

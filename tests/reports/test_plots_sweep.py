@@ -5,13 +5,13 @@ from __future__ import annotations
 import matplotlib as mpl
 import numpy as np
 import pytest
+import report_kit
 from made_rounds import write_rounds
 from made_runs import DUO
 
 from fmtlbench.base.errors import UsageError
 from fmtlbench.reports.collect import collect
 from fmtlbench.reports.delta import BaseError
-from fmtlbench.reports.plots import Options, make_figure
 from fmtlbench.reports.plots._curves import PlotError
 from fmtlbench.reports.plots.style import RC
 from fmtlbench.reports.plots.sweep import in_order, sweep_points, swept
@@ -30,8 +30,7 @@ def write_plain(root, algorithm, seed=0, depth=0.5, **given):
 
 
 def draw(collection, **options):
-    notes = []
-    return make_figure("sweep", collection, Options(**options), notes), notes
+    return report_kit.draw("sweep", collection, **options)
 
 
 def lines_of(axes):
@@ -156,8 +155,7 @@ def test_runs_that_differ_in_anything_else_stay_apart(tmp_path):
 
 
 def test_a_parameter_of_the_scenario(tmp_path):
-    more = {**DUO, "pascal-edge": ("pascal", ("edge",))}
-    for each, clients in ((1, DUO), (2, more)):
+    for each, clients in ((1, DUO), (2, report_kit.TRIPLE)):
         told = {"scenario_parameters": {"clients_per_task": each}}
         write_plain(tmp_path, "fedavg", clients=clients, setting=str(each) * 64, setting_text=told)
     collection = collect([tmp_path])
@@ -174,11 +172,9 @@ def test_a_parameter_of_the_scenario(tmp_path):
             UsageError,
             "--option: no option of these runs' methods 'algo.friend'; did you mean",
         ),
-        ({"option": "train.rate"}, UsageError, r"--option: no value of a setting 'train\.rate'"),
         ({"option": "algo.variant", "task": "depth"}, PlotError, "MaT-FL .*has voting.*at least two values are needed"),
         ({"option": "algo.friends", "task": "sal"}, PlotError, "no score of task 'sal'; there are"),
         ({"option": "algo.friends", "scenario": "dua"}, UsageError, "did you mean 'duo'"),
-        ({}, UsageError, "sweep: which option"),
     ],
 )
 def test_what_is_missing_is_said(friends, options, error, words):

@@ -14,8 +14,8 @@ from fmtlbench.bench.recipes import choose_recipes, gather, make_table
 from fmtlbench.cli import main
 from fmtlbench.reports.formats import render
 from fmtlbench.reports.labels import read_label
-from fmtlbench.reports.published import load_published, number, published_names, table_names
-from fmtlbench.reports.recipes import COST, DELTAS, NETWORKS, SCORES, load_recipe, recipe_names, stand_ins
+from fmtlbench.reports.papers.published import audit, load_published, number, published_names, table_names
+from fmtlbench.reports.papers.recipes import COST, DELTAS, NETWORKS, SCORES, load_recipe, recipe_names, stand_ins
 
 RECIPES = [load_recipe(name) for name in recipe_names()]
 PRINTED = [r.name for r in RECIPES if r.kind == SCORES and r.table is not None and r.table.is_printed]
@@ -86,8 +86,6 @@ def test_runs_that_scored_what_the_paper_prints_give_its_table(name, tmp_path):
 
 
 def _wrong_deltas(name):
-    from fmtlbench.reports.published import audit
-
     return [check for check in audit([name]) if not check.follows]
 
 
@@ -137,7 +135,7 @@ def test_deltas_by_method_are_against_the_target_run_on_the_row_s_images(tmp_pat
                 assert cell.value is None and cell.note == "not run yet"
             else:
                 assert cell.value == pytest.approx(float(row[column]), abs=1e-6)
-    assert made.values(0, "FedAvg") == {0: pytest.approx(19.90)}
+    assert made.values(table.rows[0], "FedAvg") == {0: pytest.approx(19.90)}
 
 
 def moved(task, delta):
@@ -262,8 +260,9 @@ def test_seeds_give_spread_interval_and_values_by_seed(tmp_path):
     made = make_table(planned)
     local, ours = made.cells[0], made.cells[1]
     assert local[0].std == pytest.approx(1.0) and ours[0].value == pytest.approx(54.0)
-    assert set(made.values(1, "delta_m")) == {0, 1, 2} and ours[-1].interval is not None
-    assert made.values(0, "delta_m") == {0: 0.0, 1: 0.0, 2: 0.0} and made.values(5, "delta_m") == {}
+    first, second, *_ = made.table.rows
+    assert set(made.values(second, "delta_m")) == {0, 1, 2} and ours[-1].interval is not None
+    assert made.values(first, "delta_m") == {0: 0.0, 1: 0.0, 2: 0.0} and made.values(first, "nothing") is None
 
 
 # -- names -------------------------------------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ from fmtlbench.base.stored import DamagedRun
 from fmtlbench.cli import main
 from fmtlbench.cli._installed import Installed
 from fmtlbench.reports.collect import collect
-from fmtlbench.reports.compare import compare
 from fmtlbench.reports.formats import render
 from fmtlbench.reports.leaderboard import leaderboards
+from fmtlbench.reports.papers.compare import compare
 from fmtlbench.runs.absence import read_absence
 
 

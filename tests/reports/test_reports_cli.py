@@ -32,39 +32,11 @@ def test_runs_is_the_default_folder(runs, monkeypatch, capsys):
     assert "runs: no such folder" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("style", ["table", "csv", "md", "latex"])
-def test_leaderboard_to_stdout_and_to_a_file(runs, tmp_path, capsys, style):
-    assert main(["leaderboard", str(runs), "--format", style]) == 0
-    out = capsys.readouterr().out
-    assert "FedAvg" in out
-    target = tmp_path / "out.txt"
-    assert main(["leaderboard", str(runs), "--format", style, "-o", str(target)]) == 0
-    assert target.read_text(encoding="utf-8") == out
-    assert capsys.readouterr().out == ""
-
-
 def test_standalone_is_a_document_and_latex_s_alone(runs, capsys):
     assert main(["leaderboard", str(runs), "--format", "latex", "--standalone"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("\\documentclass{article}") and out.endswith("\\end{document}\n")
     assert main(["leaderboard", str(runs), "--format", "md", "--standalone"]) == 2
-
-
-@pytest.mark.parametrize(
-    ("flags", "words"),
-    [
-        (["--scenario", "st_mt_2"], "did you mean 'st_mt_1'"),
-        (["--split", "personal"], "splits: global"),
-        (["--sort", "dlta"], "did you mean 'delta"),
-        (["--baseline", "fedavgg"], "did you mean 'fedavg'"),
-        (["-o", "/nowhere/at/all.md"], "no folder /nowhere/at"),
-        (["--format", "html"], "give it with -o DIR"),
-    ],
-)
-def test_wrong_usage_is_one_line_and_exit_2(runs, capsys, flags, words):
-    assert main(["leaderboard", str(runs), *flags]) == 2
-    out, err = capsys.readouterr()
-    assert out == "" and words in err and len(err.splitlines()) == 1
 
 
 def test_one_setting_can_be_chosen(runs, capsys):

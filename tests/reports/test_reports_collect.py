@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from made_runs import DUO, ST_MT_1, score, summary, write_run
+from made_runs import DUO, score, summary, write_run
 
 from fmtlbench.base.errors import UsageError
 from fmtlbench.reports.collect import COLUMNS, DamagedRun, collect, find_runs
@@ -238,27 +238,10 @@ def test_a_real_run_is_read(tiny_run, tmp_path):
     assert found.runs[0].label == "FedAvg"
 
 
-def test_reports_never_import_torch(tmp_path):
-    for algorithm in ("local", "fedavg"):
-        write_run(tmp_path, algorithm=algorithm, clients=ST_MT_1, scenario="st_mt_1")
-    code = f"""
-import sys
-from fmtlbench.cli import main
-root = {str(tmp_path)!r}
-for line in (["leaderboard", root], ["export", root], ["published", "--audit"],
-             ["compare", root, "--published", "fedhca2_table1_st_mt_1"]):
-    assert main(line) == 0, line
-heavy = sorted(set(sys.modules) & {{"torch", "timm", "torchvision", "matplotlib", "numba"}})
-assert not heavy, heavy
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
 def test_help_imports_no_pandas():
     code = (
         "import sys\nfrom fmtlbench.cli import build_parser\nbuild_parser().format_help()\n"
-        "assert not set(sys.modules) & {'pandas', 'torch', 'numpy'}, set(sys.modules) & {'pandas', 'torch', 'numpy'}"
+        "loaded = set(sys.modules) & {'pandas', 'torch', 'numpy', 'jinja2'}\nassert not loaded, loaded"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

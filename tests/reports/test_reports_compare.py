@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 from made_runs import ST_MT_1, score, write_run
+from report_kit import read_row
 
 from fmtlbench.base.errors import UsageError
 from fmtlbench.cli._installed import Installed
 from fmtlbench.config.resolve import resolve
 from fmtlbench.reports.collect import collect
-from fmtlbench.reports.compare import compare
 from fmtlbench.reports.delta import Delta, find_reference
-from fmtlbench.reports.published import load_published
+from fmtlbench.reports.papers.compare import compare
+from fmtlbench.reports.papers.published import load_published
 
 NAME = "fedhca2_table1_st_mt_1"
 PAPER = {"scenario": "st_mt_1", "preset": "paper", "data": "real", "rounds": 100, "clients": ST_MT_1}
@@ -35,21 +36,16 @@ def paper_run(root, algorithm, method, overrides=None, **given):
     return folder
 
 
-def cells(table, method, what):
-    row = next(row for row in table.rows if row.labels == (method, what))
-    return dict(zip((c.key for c in table.columns), row.cells))
-
-
 def test_the_paper_s_own_numbers_have_no_gap(tmp_path):
     paper_run(tmp_path, "local", "Local")
     paper_run(tmp_path, "fedhca2", "FedHCA2")
     (table,) = compare(collect([tmp_path]), NAME, Installed())
     assert not table.title.startswith("not the same setting")
     assert all("≠" not in column.title for column in table.columns)
-    gaps = cells(table, "FedHCA2", "gap")
+    gaps = read_row(table, "FedHCA2", "gap")
     assert all(gap.value == pytest.approx(0, abs=0.005) for gap in gaps.values())
-    assert cells(table, "FedHCA2", "measured")["delta_m"].value == pytest.approx(2.18, abs=0.01)
-    assert cells(table, "FedHCA2", "published")["delta_m"].printed == "2.18"
+    assert read_row(table, "FedHCA2", "measured")["delta_m"].value == pytest.approx(2.18, abs=0.01)
+    assert read_row(table, "FedHCA2", "published")["delta_m"].printed == "2.18"
     assert "no run of: FedAvg, FedProx, FedPer, Ditto, FedAMP, MaT-FL" in table.notes
 
 
@@ -62,7 +58,7 @@ def test_another_setting_is_the_first_thing_said(tmp_path):
         "architecture unknown (paper: fedhca2), backbone unknown (paper: swin_tiny)"
     )
     assert all("≠" in column.title for column in table.columns)
-    gap = cells(table, "Local", "gap")["pascal_semseg_mIoU"]
+    gap = read_row(table, "Local", "gap")["pascal_semseg_mIoU"]
     assert gap.value == pytest.approx(1.0) and gap.printed == "+1.00"
     assert "not in the paper's table: fedbabu" in table.notes
 
@@ -106,7 +102,7 @@ def test_rows_follow_the_network_and_scales_are_the_paper_s(tmp_path):
     )  # fmt: skip
     (table,) = compare(collect([tmp_path]), "fmtlbench_table6_niid4_ubsdmt", Installed())
     assert {row.labels[0] for row in table.rows} == {"FedAvg TC"}
-    ours = cells(table, "FedAvg TC", "measured")
+    ours = read_row(table, "FedAvg TC", "measured")
     assert ours["global_depth_RMSE_x100"].value == pytest.approx(100 * (0.6 + 1.0 + 0.5 + 0.5) / 4)
     assert ours["personal_edge_loss_x100"].value == pytest.approx(5.0)
     assert ours["global_delta"].value is None and "another scenario" in ours["global_delta"].note
@@ -143,7 +139,7 @@ def test_only_rows_of_the_own_network_are_shown_and_nano_stands_for_its_family(t
     (table,) = compare(collect([tmp_path / "0"]), "fmtlbench_table6_niid4_ubsdmt", Installed())
     assert {row.labels[0] for row in table.rows} == {"FedAvg MD"}
     assert "backbone resnet_nano (paper: resnet18)" in table.title and "architecture" not in table.title
-    assert "not measured" in cells(table, "FedAvg MD", "measured")["global_edge_loss_x100"].note
+    assert "not measured" in read_row(table, "FedAvg MD", "measured")["global_edge_loss_x100"].note
     (other,) = compare(collect([tmp_path / "1"]), "fmtlbench_table6_niid4_ubsdmt", Installed())
     assert {row.labels[0] for row in other.rows} == {"FedAvg TC"}, (
         "there is one backbone, so it is clear which is meant"
@@ -171,10 +167,12 @@ def test_a_named_reference_gives_the_delta_that_the_paper_takes_against_another_
     write_run(tmp_path, algorithm="fedavg", scenario="niid4_ubsdmt", values=better, extra_scores=loss, **common)
     collection = collect([tmp_path])
     (table,) = compare(collection, "fmtlbench_table6_niid4_ubsdmt", Installed())
-    assert "--reference names it" in cells(table, "FedAvg MD", "measured")["global_delta"].note
+    assert "--reference names it" in read_row(table, "FedAvg MD", "measured")["global_delta"].note
     delta = Delta(reference=find_reference(collection, "algo=local,scenario=iid1_sdmt"))
     (table,) = compare(collection, "fmtlbench_table6_niid4_ubsdmt", Installed(), delta)
-    assert cells(table, "FedAvg MD", "measured")["global_delta"].value == pytest.approx(10 / 4)  # +10 % of four columns
+    assert read_row(table, "FedAvg MD", "measured")["global_delta"].value == pytest.approx(
+        10 / 4
+    )  # +10 % of four columns
     assert any("against Local of iid1_sdmt" in note for note in table.notes)
 
 
@@ -189,7 +187,7 @@ def test_variants_match_by_their_options_and_scenario_parameters_by_value(tmp_pa
     )  # fmt: skip
     (table,) = compare(collect([tmp_path]), "matfl_table2_scale", Installed())
     assert {row.labels[0] for row in table.rows} == {"1 MaT-FL"}
-    assert cells(table, "1 MaT-FL", "gap")["pascal_semseg_mIoU"].value == pytest.approx(0)
+    assert read_row(table, "1 MaT-FL", "gap")["pascal_semseg_mIoU"].value == pytest.approx(0)
 
 
 @pytest.mark.parametrize(
@@ -275,6 +273,6 @@ def test_the_reference_s_own_row_is_zero_wherever_its_runs_stand(tmp_path):
             write_run(tmp_path, algorithm=name, clients=ST_MT_1, scenario="st_mt_1", values=values, seed=seed)
     collection = collect([tmp_path])
     (table,) = compare(collection, NAME, Installed(), Delta(reference=find_reference(collection, "algo=local")))
-    own = cells(table, "Local", "measured")["delta_m"]
+    own = read_row(table, "Local", "measured")["delta_m"]
     assert own.value == 0 and own.interval is None
     assert any(note.startswith("† differs from Local of st_mt_1") for note in table.notes)

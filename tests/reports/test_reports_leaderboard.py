@@ -7,6 +7,7 @@ import re
 
 import pytest
 from made_runs import ST_MT_1, summary, write_run
+from report_kit import read_row
 
 from fmtlbench.base.errors import FmtlbenchError, UsageError
 from fmtlbench.reports.collect import collect
@@ -31,7 +32,7 @@ def two_seeds(tmp_path):
 
 
 def rows(table):
-    return {row.labels[0]: dict(zip((c.key for c in table.columns), row.cells)) for row in table.rows}
+    return {row.labels[0]: read_row(table, *row.labels) for row in table.rows}
 
 
 def board(root, baseline="local", **given):

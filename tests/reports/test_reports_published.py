@@ -13,7 +13,15 @@ from fmtlbench.base.errors import UsageError
 from fmtlbench.config.presets import preset_files
 from fmtlbench.metrics import METRICS
 from fmtlbench.reports.formats import render
-from fmtlbench.reports.published import FOLDER, as_table, audit, audit_table, load_published, number, published_names
+from fmtlbench.reports.papers.published import (
+    FOLDER,
+    as_table,
+    audit,
+    audit_table,
+    load_published,
+    number,
+    published_names,
+)
 from fmtlbench.scenarios import scenario_files
 
 ORIGINALS = Path(__file__).parents[3] / "shared" / "published"

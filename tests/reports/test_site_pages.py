@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
-import textwrap
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -14,6 +10,7 @@ import pytest
 from jinja2 import UndefinedError
 from made_rounds import write_rounds
 from made_runs import DUO, score, write_run
+from report_kit import change_lines
 
 from fmtlbench.base.errors import FmtlbenchError, UsageError
 from fmtlbench.reports.collect import collect
@@ -152,21 +149,6 @@ def test_a_template_that_shows_what_nobody_gave_fails():
         load_templates().from_string("<p>{{ title }}</p>").render(text="")
 
 
-@pytest.mark.parametrize("words", [["--help"], ["leaderboard", "runs", "--format", "md"]])
-def test_tables_as_text_load_no_templates(runs, words):
-    code = """\
-        import sys
-        from fmtlbench.cli import main
-        try:
-            code = main(sys.argv[1:])
-        except SystemExit as end:
-            code = end.code
-        sys.exit(code or ("templates are loaded" if "jinja2" in sys.modules else 0))
-    """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code), *words], capture_output=True, timeout=120)
-    assert done.returncode == 0 and done.stdout, done.stderr
-
-
 @pytest.mark.parametrize("text", ["", " ", "a", " a ", "\n", "<&\"'", "\x00", "a  b"])
 def test_escaped_text_comes_back(text):
     page = Parsed(load_templates().from_string('<p title="{{ text }}">{{ text }}</p>').render(text=text))
@@ -202,11 +184,12 @@ def test_marks_arrows_spread_and_missing(site):
 def test_a_run_page_has_everything_the_run_left(tmp_path):
     folder = write_rounds(tmp_path / "runs", "fedhca2", rounds=6, options={"c": 0.25}, splits=("global", "personal"))
     (folder / "config.yaml").write_text("train:\n  lr: 0.006 # <b>&\n", encoding="utf-8")
-    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    for row in rows:
-        row["losses"] = {"nyud-multi": {"depth": 1 / row["round"]}}
-    rows[3]["notes"] = ["a client was <absent>"]
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def tell_more(row):
+        notes = {"notes": ["a client was <absent>"]} if row["round"] == 4 else {}
+        return {**row, "losses": {"nyud-multi": {"depth": 1 / row["round"]}}, **notes}
+
+    change_lines(folder / "metrics.jsonl", tell_more)
     index = write_site(collect([tmp_path / "runs"]), tmp_path / "site", figures=False)
     [path] = (index.parent / "runs").iterdir()
     page = Parsed(path.read_text(encoding="utf-8"))

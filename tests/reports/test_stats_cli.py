@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import subprocess
-import sys
 
 import pytest
 from made_rounds import finals
@@ -68,33 +66,3 @@ def test_two_methods(runs, tmp_path, capsys):
     out = capsys.readouterr().out
     assert "not tested" in out and "P(FedHCA² better than Local)" in out
     assert {path.name for path in tmp_path.iterdir()} == {"pvalues.pdf", "pvalues.png"}
-
-
-@pytest.mark.parametrize(
-    "argv, code, words",
-    [
-        (["--correction", "hochberg"], 2, "correction 'hochberg'"),
-        (["--scenario", "dua"], 2, "did you mean 'duo'?"),
-        (["--alpha", "1.5"], 2, "between 0 and 1"),
-        (["--pair", "fedavg"], 2, "expected two different methods"),
-        (["--split", "personal"], 2, "valid: global"),
-    ],
-)
-def test_mistakes_are_one_line(runs, capsys, argv, code, words):
-    assert main(["stats", str(runs), *argv]) == code
-    out, err = capsys.readouterr()
-    assert not out and words in err and err.count("\n") == 1
-
-
-def test_one_method_is_one_line(runs, capsys):
-    assert main(["stats", str(runs / "duo" / "local")]) == 1
-    assert capsys.readouterr().err.count("\n") == 1
-
-
-def test_never_imports_torch(runs, tmp_path):
-    code = (
-        "import sys; from fmtlbench.cli import main; code = main(sys.argv[1:]); "
-        "sys.exit(code or any(name in sys.modules for name in ('torch', 'timm')))"
-    )
-    argv = [sys.executable, "-c", code, "stats", str(runs), "-o", str(tmp_path)]
-    assert subprocess.run(argv, capture_output=True).returncode == 0

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
-
 import pytest
 from made_runs import DUO, score, summary, write_run
+from report_kit import printed_rows
 
 from fmtlbench.cli import main
 from fmtlbench.reports.collect import collect
@@ -31,7 +29,7 @@ def runs(tmp_path):
 
 def records(capsys, *argv):
     assert main([*map(str, argv), "--format", "csv"]) == 0, capsys.readouterr().err
-    return {r["method"]: r for r in csv.DictReader(io.StringIO(capsys.readouterr().out))}
+    return {r["method"]: r for r in printed_rows(capsys)}
 
 
 def test_a_leaderboard_of_their_own(runs, capsys):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 
 import pytest
 from made_runs import code, summary, write_absence, write_run
+from report_kit import printed_rows, read_row
 
 from fmtlbench.cli import main
 from fmtlbench.config.presets import default_options
@@ -42,8 +41,7 @@ def table(root, **options):
 
 def gains(root, **options):
     (made,) = leaderboards(collect([root]), **options)
-    place = [column.key for column in made.columns].index("delta_m")
-    return {row.labels[0]: row.cells[place].value for row in made.rows}
+    return {row.labels[0]: read_row(made, *row.labels)["delta_m"].value for row in made.rows}
 
 
 # -- labels ------------------------------------------------------------------------------------------------------------
@@ -159,10 +157,10 @@ def test_curves_and_points_are_against_the_plain_local_run(runs):
 def test_a_reference_means_the_plain_one(runs, capsys):
     argv = ["leaderboard", str(runs), "--format", "csv", "--reference"]
     assert main([*argv, "algo=local"]) == 0
-    rows = {row["method"]: row for row in csv.DictReader(io.StringIO(capsys.readouterr().out))}
+    rows = {row["method"]: row for row in printed_rows(capsys)}
     assert float(rows["Local+UW"]["delta_m"]) < 0
     assert main([*argv, "algo=local+uw"]) == 0
-    rows = {row["method"]: row for row in csv.DictReader(io.StringIO(capsys.readouterr().out))}
+    rows = {row["method"]: row for row in printed_rows(capsys)}
     assert float(rows["Local"]["delta_m"]) > 0
 
 

@@ -13,7 +13,7 @@ import pytest
 from fmtlbench.config.request import ANY_CODE
 from fmtlbench.config.resolve import resolve
 from fmtlbench.runs.code_identity import PARTS, CodeIdentity
-from fmtlbench.runs.made_by import choose_place, lasting_sessions, summarize_code
+from fmtlbench.runs.recorded_code import choose_run_folder, lasting_sessions, summarize_code
 from fmtlbench.runs.store import RunStore, StoreError
 
 SUMMARY = {
@@ -68,46 +68,46 @@ def own(base, code):
 
 
 def test_an_empty_place_is_anybodys(base):
-    assert choose_place(base, NEW).folder == base == choose_place(base, NEW, ANY_CODE).folder
+    assert choose_run_folder(base, NEW).folder == base == choose_run_folder(base, NEW, ANY_CODE).folder
     base.mkdir(parents=True)  # begun, and nothing made yet
     (base / "config.yaml").write_text("format: 2\n")
-    assert choose_place(base, NEW).folder == base
+    assert choose_run_folder(base, NEW).folder == base
 
 
 @pytest.mark.parametrize("finished", [True, False])
 def test_the_same_code_goes_where_it_was(base, finished):
     write(base, OLD, finished)
-    place = choose_place(base, OLD)
+    place = choose_run_folder(base, OLD)
     assert (place.folder, place.note, place.change) == (base, "", "")
-    assert choose_place(base, OLD, ANY_CODE) == place
+    assert choose_run_folder(base, OLD, ANY_CODE) == place
 
 
 @pytest.mark.parametrize(("finished", "verb"), [(True, "shows"), (False, "continues")])
 def test_other_code_gets_a_folder_of_its_own(base, finished, verb):
     write(base, OLD, finished)
-    place = choose_place(base, NEW)
+    place = choose_run_folder(base, NEW)
     assert place.folder == own(base, NEW) and not place.is_by_other
     assert place.note == (
         f"{base} was made by other code (method: fedper.py changed); this run goes to {place.folder}; "
         f"--reuse any {verb} the old one"
     )
     write(place.folder, NEW)
-    assert choose_place(base, NEW).folder == place.folder and choose_place(base, OLD).folder == base
+    assert choose_run_folder(base, NEW).folder == place.folder and choose_run_folder(base, OLD).folder == base
 
 
 def test_a_run_without_a_recorded_code_is_by_other_code(base):
     write(base, None)
-    place = choose_place(base, NEW)
+    place = choose_run_folder(base, NEW)
     assert place.folder == own(base, NEW) and "(which was not recorded)" in place.note
     write(base, None, finished=False)
     (base / "summary.json").unlink()
-    assert choose_place(base, NEW).folder == own(base, NEW)
+    assert choose_run_folder(base, NEW).folder == own(base, NEW)
 
 
 def test_a_run_by_two_codes_is_neithers(base):
     write(base, NEW, earlier=[OLD])
     for code in (OLD, NEW):
-        place = choose_place(base, code)
+        place = choose_run_folder(base, code)
         assert place.folder == own(base, code) and "2 versions of it, one after the other" in place.note
 
 
@@ -115,19 +115,19 @@ def test_a_second_folder_that_other_code_went_on_in_is_left_alone_too(base):
     write(base, OLD)
     third = make_code(engine="3")
     write(own(base, NEW), third, earlier=[NEW])
-    place = choose_place(base, NEW)
+    place = choose_run_folder(base, NEW)
     assert place.folder == base.with_name(f"{base.name}-{NEW.sha256[:7]}") and not place.folder.exists()
     write(place.folder, NEW)
-    assert choose_place(base, NEW).folder == place.folder
+    assert choose_run_folder(base, NEW).folder == place.folder
     os.utime(base / "summary.json", (1, 1))
     os.utime(own(base, NEW) / "summary.json", (2, 2))
-    assert choose_place(base, third, ANY_CODE).folder == place.folder
+    assert choose_run_folder(base, third, ANY_CODE).folder == place.folder
 
 
 def test_a_folder_of_ones_own_is_found_again_when_the_first_one_is_gone(base):
     write(own(base, NEW), NEW)
-    assert choose_place(base, NEW).folder == own(base, NEW)
-    assert choose_place(base, OLD).folder == base
+    assert choose_run_folder(base, NEW).folder == own(base, NEW)
+    assert choose_run_folder(base, OLD).folder == base
 
 
 def test_any_takes_the_newest_finished_one(base):
@@ -135,38 +135,38 @@ def test_any_takes_the_newest_finished_one(base):
     write(own(base, NEW), NEW)
     third = make_code(engine="3")
     os.utime(base / "summary.json", (1, 1))
-    place = choose_place(base, third, ANY_CODE)
+    place = choose_run_folder(base, third, ANY_CODE)
     assert place.folder == own(base, NEW) and place.is_by_other
     assert place.note == (
         f"{place.folder} was made by other code (engine: engine.py changed; method: fedper.py changed) and is shown, "
         "as --reuse any asks for"
     )
     os.utime(own(base, NEW) / "summary.json", (0, 0))
-    assert choose_place(base, third, ANY_CODE).folder == base
+    assert choose_run_folder(base, third, ANY_CODE).folder == base
 
 
 def test_any_goes_on_with_an_unfinished_one_and_with_its_own_first(base):
     write(base, OLD, finished=False)
-    place = choose_place(base, NEW, ANY_CODE)
+    place = choose_run_folder(base, NEW, ANY_CODE)
     assert place.folder == base and place.is_by_other and "is continued by this code" in place.note
     write(own(base, NEW), NEW, finished=False)
     os.utime(own(base, NEW) / "manifest.json", (1, 1))
-    assert choose_place(base, NEW, ANY_CODE).folder == own(base, NEW)
+    assert choose_run_folder(base, NEW, ANY_CODE).folder == own(base, NEW)
     write(base, OLD)
-    assert choose_place(base, NEW, ANY_CODE).folder == base  # finished ones come first
+    assert choose_run_folder(base, NEW, ANY_CODE).folder == base  # finished ones come first
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"format": 99}'])
 def test_what_is_damaged_is_for_whoever_opens_it(base, text):
     write(base, OLD)
     (base / "summary.json").write_text(text)
-    assert choose_place(base, NEW).folder == base
+    assert choose_run_folder(base, NEW).folder == base
 
 
 def test_files_are_not_named_where_the_manifest_is_lost(base):
     write(base, OLD)
     (base / "manifest.json").unlink()
-    assert choose_place(base, NEW).change == "method changed"
+    assert choose_run_folder(base, NEW).change == "method changed"
 
 
 def test_sessions_of_which_nothing_is_left_do_not_count():
@@ -205,7 +205,7 @@ def test_other_code_that_began_in_between_keeps_the_folder(tmp_path, config):
     with first.opened():
         write(first.folder, OLD, finished=False)
         with second.opened():
-            assert second.folder == own(first.folder, NEW) and second.place.change == "method: fedper.py changed"
+            assert second.folder == own(first.folder, NEW) and second.chosen.change == "method: fedper.py changed"
     alike = RunStore(tmp_path, config, OLD)
     with pytest.raises(StoreError, match="another process is working"), first.opened(), alike.opened():
         pass

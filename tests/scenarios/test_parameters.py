@@ -61,7 +61,7 @@ def test_what_a_run_keeps_reads_back_identically(file, tmp_path, overrides):
     config = resolve("local", file(), overrides={f"scenario.{key}": value for key, value in overrides.items()})
     saved = tmp_path / "config.yaml"
     saved.write_text(config.dump())
-    again = RunConfig.from_tree(*load_yaml(saved))
+    again = RunConfig.from_tree(load_yaml(saved))
     assert again == config and again.hash() == config.hash() and again.dump() == config.dump()
     assert "$" not in config.dump()
 

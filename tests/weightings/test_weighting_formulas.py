@@ -511,11 +511,11 @@ def test_db_without_a_logarithm_adds_nothing():
 )
 def test_options_have_limits(name, options):
     with pytest.raises(UsageError, match=next(iter(options))):
-        build(WEIGHTINGS[name].Params, options, {})
+        build(WEIGHTINGS[name].Params, options)
 
 
 def test_null_turns_clipping_off():
-    assert build(WEIGHTINGS["nash"].Params, {"max_norm": None}, {}).max_norm is None
+    assert build(WEIGHTINGS["nash"].Params, {"max_norm": None}).max_norm is None
 
 
 @pytest.mark.parametrize("name", sorted(WEIGHTINGS))

@@ -6,19 +6,19 @@ import contextlib
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from ...base.errors import UsageError, short_repr, unknown
+from ...base.extends import ENDINGS, EXTENDS, read_ancestry
+from ...base.located import Tree, locate, located
 from ...base.names import check_name, name_files
-from ...base.schema import locate, plain
+from ...base.schema import plain
 from ...base.yamlfile import load_yaml
 from ..named_files import rewrite_files
 
-ENDINGS = (".yml", ".yaml")  # what ends so is a file, all else a name
-EXTENDS = "extends"
 MAPPINGS = ("federation", "data", "model", "train", "evaluation", "algorithms", "architectures")
 KEYS = ("description", EXTENDS, "checkpoint_every", *MAPPINGS)
 
@@ -59,74 +59,47 @@ def list_ancestry(given: str, where: str = "") -> list[Path]:
     Raises:
         UsageError: One of them does not exist, or they extend each other in a circle.
     """
-    chain: list[Path] = []
-    while True:
-        file = find_preset(given, where)
-        if file.resolve() in [earlier.resolve() for earlier in chain]:
-            circle = " → ".join(str(link) for link in (*chain, file))
-            raise UsageError(f"{where}: presets extend each other in a circle: {circle}")
-        chain.append(file)
-        tree, origins = _load(file)
-        if EXTENDS not in tree:
-            return chain
-        where = f"{locate(EXTENDS, origins)}: {EXTENDS}"
-        if not isinstance(tree[EXTENDS], str) or not tree[EXTENDS]:
-            raise UsageError(f"{where}: expected a preset's name or file, got {short_repr(tree[EXTENDS])}")
-        given = tree[EXTENDS]
-        if given.endswith(ENDINGS):
-            given = str(file.parent / given)  # beside the file that names it
+    return [file for file, _ in _read_files(given, where)]
 
 
-def read_preset(given: str, where: str = "") -> tuple[dict, dict[str, str]]:
-    """Read a preset by name or path with all that it extends; return its data and where each value stands."""
-    return _combine(list_ancestry(given, where), with_folders=True)
+def _read_files(given: str, where: str = "") -> list[tuple[Path, Tree]]:
+    return read_ancestry(given, where, "preset", find_preset, _load)
 
 
-def _combine(ancestry: Sequence[Path], with_folders: bool) -> tuple[dict, dict[str, str]]:
-    """Merge a preset with those it extends; `with_folders`: files that they name get the folders these lie in."""
-    tree: dict[str, Any] = {}
-    origins: dict[str, str] = {}
-    for file in reversed(ancestry):
-        own, lines = _load(file)
-        own.pop(EXTENDS, None)
-        tree.pop("description", None)  # of what is extended
-        _merge(tree, _with_folder(own, file.parent) if with_folders else own, origins, "")
-        origins.update(lines)
-    return tree, origins
+def read_preset(given: str, where: str = "") -> Tree:
+    """Read a preset by name or path with all that it extends; the files that it names are where they lie."""
+    return _combine(_with_folder(tree, file.parent) for file, tree in reversed(_read_files(given, where)))
 
 
-def _load(file: Path) -> tuple[dict, dict[str, str]]:
+def _combine(trees: Iterable[Tree]) -> Tree:
+    """Merge what presets say, the last one's own values above those of the first."""
+    combined = Tree()
+    for tree in trees:
+        combined.pop("description", None)  # of what is extended
+        combined.merge(tree)
+    return combined
+
+
+def _load(file: Path) -> Tree:
     """Read one file, unmerged; refuse what is not of a preset's form."""
-    tree, origins = load_yaml(file)
+    tree = load_yaml(file)
     if not isinstance(tree, dict):
-        raise UsageError(f"{locate('', origins)}: expected the sections of a preset, got {short_repr(tree)}")
+        raise UsageError(f"{locate(tree)}: expected the sections of a preset, got {short_repr(tree)}")
     for key, value in tree.items():
         if key not in KEYS:
-            raise unknown("section of presets", str(key), KEYS, locate(str(key), origins))
+            raise unknown("section of presets", str(key), KEYS, locate(tree, str(key)))
         if key in MAPPINGS and not isinstance(value, dict):
-            raise UsageError(f"{locate(key, origins)}: {key}: expected a mapping, got {short_repr(value)}")
+            raise UsageError(f"{locate(tree, key)}: {key}: expected a mapping, got {short_repr(value)}")
     if not isinstance(tree.get("description", ""), str):
-        raise UsageError(f"{locate('description', origins)}: description: expected text")
+        raise UsageError(f"{locate(tree, 'description')}: description: expected text")
     if "code" in tree.get("model", {}):
-        raise UsageError(f"{locate('model.code', origins)}: model.code: is filled in by itself")
-    return tree, origins
+        raise UsageError(f"{locate(tree, 'model.code')}: model.code: is filled in by itself")
+    return tree
 
 
-def _with_folder(tree: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def _with_folder(tree: Tree, folder: Path) -> Tree:
     """Return a preset's data in which the files that it names lie in `folder`."""
-    return rewrite_files(tree, lambda name: str((folder / name).absolute()))
-
-
-def _merge(tree: dict[str, Any], own: Mapping[str, Any], origins: dict[str, str], path: str) -> None:
-    """Put the values of `own` into `tree`: mappings are merged key by key, all else replaces what was there."""
-    for key, value in own.items():
-        here = f"{path}.{key}" if path else str(key)
-        if isinstance(value, dict) and isinstance(tree.get(key), dict):
-            _merge(tree[key], value, origins, here)
-            continue
-        for stale in [place for place in origins if place.startswith(f"{here}.")]:
-            del origins[stale]
-        tree[key] = value
+    return located(rewrite_files(tree, lambda name: str((folder / name).absolute())), tree.place, tree)
 
 
 def identify_preset(given: str) -> str | None:
@@ -136,7 +109,7 @@ def identify_preset(given: str) -> str | None:
     """
     if not given.endswith(ENDINGS):
         return None
-    tree, _ = _combine(list_ancestry(given), with_folders=False)  # where the files lie decides no number
+    tree = _combine(tree for _, tree in reversed(_read_files(given)))  # where the files lie decides no number
     tree.pop("description", None)
     return hashlib.sha256(json.dumps(tree, sort_keys=True, default=str).encode()).hexdigest()
 
@@ -144,11 +117,11 @@ def identify_preset(given: str) -> str | None:
 def preset_options(given: str, section: str = "algorithms") -> dict[str, dict[str, Any]]:
     """Return the options that a preset gives in place of the defaults, by method (or network: `architectures`)."""
     read = read_preset if given.endswith(ENDINGS) else _read_installed  # a user's file may change meanwhile
-    return read(given)[0].get(section) or {}
+    return read(given).get(section) or {}
 
 
 @cache
-def _read_installed(name: str) -> tuple[dict, dict[str, str]]:
+def _read_installed(name: str) -> Tree:
     return read_preset(name)
 
 

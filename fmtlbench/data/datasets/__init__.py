@@ -7,8 +7,7 @@ Nothing here imports torch, so that `fmtlbench list datasets` and the scenario c
 from ._archive import ArchiveDataset, Files
 from ._dataset import Dataset, Provenance, Reader, SampleRangeError, read_sample
 from ._files import DamagedFileError, list_by_id, read_array, read_ids, read_label_file
-from ._info import DatasetInfo, OfficialList
-from ._open import open_split
+from ._info import DatasetInfo, OfficialList, open_split
 from ._registry import DATASETS, dataset_for, dataset_of_file, domains, identify_dataset_file
 from ._roots import find_archive
 

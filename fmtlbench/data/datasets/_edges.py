@@ -28,12 +28,5 @@ def scoring_edges(segments: np.ndarray) -> np.ndarray:
 
 @cache
 def compile_loops() -> None:
-    """Load or compile the readers' pixel loops now, so that worker processes forked later need not."""
-    from ._pixel_passes import clear_untrusted
-    from .nyud import decode_normals
-
-    normals = decode_normals(np.zeros((4, 4, 3), np.uint8))
-    for kind in (np.uint8, np.uint16):  # the types and memory order of arrays from MATLAB files
-        segments = np.zeros((4, 4), kind, order="F")
-        training_edges(segments)
-        clear_untrusted(normals, segments, np.zeros(1, bool))
+    """Load or compile the thinning loops now, so that worker processes forked later need not."""
+    training_edges(np.zeros((4, 4), np.uint8))

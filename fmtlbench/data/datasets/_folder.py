@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 from ...base.errors import UsageError, unknown
 from ...base.files import sha256_file
+from ...base.located import locate
 from ...base.names import check_name
 from ...base.schema import build
 from ...base.user_code import UserCode, read_user_code
@@ -125,8 +126,8 @@ def _open_again(file: str, split: str, arguments: tuple, options: dict[str, Any]
 
 def describe_folder(file: Path) -> tuple[DatasetInfo, UserCode]:
     """Return the dataset that a file beside its data describes, and what identifies it with the tasks it brings."""
-    tree, origins = load_yaml(file)
-    said = build(Description, tree, origins)
+    tree = load_yaml(file)
+    said = build(Description, tree)
     name = check_name(said.name or file.absolute().parent.name, "dataset", str(file))
     brought: dict[str, str] = {}
     for task, entry in said.tasks.items():
@@ -135,7 +136,7 @@ def describe_folder(file: Path) -> tuple[DatasetInfo, UserCode]:
             TASKS.keep(path, str(file))
             brought |= {entry.file: sha256_file(Path(path)), **read_user_code(path).helpers}
         if task not in TASKS:
-            raise unknown("task", task, TASKS, f"{origins.get(f'tasks.{task}', file)}: tasks")
+            raise unknown("task", task, TASKS, f"{locate(tree, f'tasks.{task}')}: tasks")
     reader = type(
         "FolderDataset",
         (FolderDataset,),

@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 VARIABLE = "FMTLBENCH_DATA"
 
 
-class Place(NamedTuple):
+class RootSetting(NamedTuple):
     """One of the three settings that can name a data root; `path` is None if it is not set."""
 
     origin: str
     path: Path | None
 
 
-def places(data_root: str | Path | None) -> list[Place]:
+def root_settings(data_root: str | Path | None) -> list[RootSetting]:
     """Return the three settings by falling priority; relative paths are taken from the working directory."""
     variable = os.environ.get(VARIABLE)
     return [
-        Place("--data-root", _make_absolute(data_root)),
-        Place(f"${VARIABLE}", _make_absolute(variable)),
-        Place(f"data_root in {config_path()}", _make_absolute(read_user_config().data_root)),
+        RootSetting("--data-root", _make_absolute(data_root)),
+        RootSetting(f"${VARIABLE}", _make_absolute(variable)),
+        RootSetting(f"data_root in {config_path()}", _make_absolute(read_user_config().data_root)),
     ]
 
 
@@ -41,7 +41,7 @@ def find_archive(
     Only the first setting that names a folder is searched, so that data never come from an unexpected place.
     """
     readers = _choose_readers(info, layout)
-    looked = places(data_root)
+    looked = root_settings(data_root)
     chosen = next((place for place in looked if place.path), None)
     if not readers[0].archive:  # such a reader finds its own files
         return (chosen.path if chosen else None), readers[0]
@@ -69,7 +69,7 @@ def _make_absolute(path: str | Path | None) -> Path | None:
 
 
 def _describe_search(
-    info: DatasetInfo, readers: tuple[type[Dataset], ...], looked: list[Place], chosen: Place | None
+    info: DatasetInfo, readers: tuple[type[Dataset], ...], looked: list[RootSetting], chosen: RootSetting | None
 ) -> str:
     names = " or ".join(f"{reader.archive}/" for reader in readers)
     said = []

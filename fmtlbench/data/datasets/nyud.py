@@ -83,8 +83,7 @@ class NyudMtDataset(Nyud):
     def read_normals(self, index: int, shape: Shape) -> np.ndarray:
         path = self.path(index, "normals")
         normals = read_floats(path, channels=3)
-        x, y, z = np.moveaxis(normals, -1, 0)
-        squared = x * x + y * y + z * z
+        squared = _squared_lengths(normals)
         longest = float(np.sqrt(squared.max(initial=0)))
         if longest > LONGEST:
             raise DamagedFileError(path, f"a normal of length {longest:.4g}, expected unit vectors")
@@ -159,8 +158,11 @@ def metres(path: Path) -> np.ndarray:
 
 def decode_normals(pixels: np.ndarray) -> np.ndarray:
     """Return unit vectors, up to rounding, from their 8-bit codes (n + 1) · 127.5."""
-    from ._pixel_passes import vectors  # imported late: compiled code, which a description does not need
-
-    normals = np.empty(pixels.shape, np.float32)
-    vectors(pixels, VALUES, np.float32(FAINT**2), normals)
+    normals = VALUES[pixels]
+    normals[_squared_lengths(normals) < FAINT**2] = 0
     return normals
+
+
+def _squared_lengths(vectors: np.ndarray) -> np.ndarray:
+    x, y, z = np.moveaxis(vectors, -1, 0)
+    return x * x + y * y + z * z

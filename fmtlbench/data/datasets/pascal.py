@@ -83,10 +83,8 @@ class PascalDataset(ArchiveDataset):
 
         They were distilled from a network trained on indoor scenes, which is not reliable on other classes.
         """
-        from ._pixel_passes import clear_untrusted
-
         normals = decode_normals(read_colour(self.path(index, "normals"), shape))
-        clear_untrusted(normals, self._segments(index, normals.shape[:2]), self._trusted)
+        normals[~self._trusted[self._segments(index, normals.shape[:2])]] = 0
         return normals
 
     def eligible(self, tasks: tuple[str, ...]) -> np.ndarray | None:

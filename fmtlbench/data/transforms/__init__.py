@@ -89,12 +89,9 @@ def stretch_labels(sample: Sample, shape: tuple[int, int]) -> Sample:
 @cache
 def prepare() -> None:
     """Load or compile the pixel loops now, so that worker processes forked later need not."""
-    shape, rng = (4, 4), np.random.default_rng(0)
-    sample = {"image": np.zeros((*shape, 3), np.uint8), "semseg": np.zeros(shape, np.uint8)}
-    sample |= {"normals": np.zeros((*shape, 3), np.float32), "depth": np.zeros(shape, np.float32)}
+    rng, sample = np.random.default_rng(0), {"image": np.zeros((4, 4, 3), np.uint8)}
     for writable in (True, False):  # new arrays are writable, those of a cache are not
-        for value in sample.values():
-            value.flags.writeable = writable
+        sample["image"].flags.writeable = writable
         for augment in (AUGMENTATIONS, ("scale",)):
             for degrees in (0.0, 20.0):
                 train_transform(sample, (3, 3), augment, rng, Amounts(degrees=degrees))

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...tasks import IGNORE
 from ..amounts import USUAL
-from .pixel_passes import blend, blend_cubic, count_labels, locate, pick, pick_vectors, take, take_vectors
+from .pixel_passes import blend, blend_cubic, locate
 
 LARGEST_SHARE, CROP_TRIES = 0.75, 10
 
@@ -128,17 +128,22 @@ class Window:
 
     def label(self, source: np.ndarray, fill: float) -> np.ndarray:
         """Return a label map [H, W] or [H, W, 3] transformed, not interpolated, with `fill` in the padding."""
-        shape = (self.rows.size, self.columns.size, *source.shape[2:])
-        out = np.empty(shape, source.dtype) if self.fills and self.straight else np.full(shape, fill, source.dtype)
-        if not self.straight:
-            move = take if source.ndim == 2 else take_vectors
-            move(source, self.pixels, out[self.inside])
-        elif self.unscaled:
-            out[self.inside] = self._cut(source)
-        else:
-            move = pick if source.ndim == 2 else pick_vectors
-            move(source, self.rows.nearest(), self.columns.nearest(), out, self.rows.offset, self.columns.offset)
+        kept = self._kept(source, fill)
+        if self.fills:
+            return kept
+        out = np.full((self.rows.size, self.columns.size, *source.shape[2:]), fill, source.dtype)
+        out[self.inside] = kept
         return out
+
+    def _kept(self, source: np.ndarray, fill: float) -> np.ndarray:
+        """Return the part of a label map that is no padding, in memory of its own."""
+        if self.straight and self.unscaled:
+            return self._cut(source).copy()
+        if self.straight:
+            return source.take(self.rows.nearest(), axis=0).take(self.columns.nearest(), axis=1)
+        kept = source.reshape(-1, *source.shape[2:]).take(self.pixels, axis=0, mode="clip")
+        kept[self.pixels < 0] = fill
+        return kept
 
     def image(self, source: np.ndarray, kind: type) -> np.ndarray:
         """Return the kept part of the image without padding, interpolated; a byte image drops fractions.
@@ -203,10 +208,6 @@ def _move(window: Window, rng: np.random.Generator) -> Window:
 
 
 def _is_varied(window: Window, semseg: np.ndarray) -> bool:
-    counts = np.zeros(256, np.int64)
-    if window.straight:
-        count_labels(semseg, window.rows.nearest(), window.columns.nearest(), counts)
-    else:
-        counts += np.bincount(window.label(semseg, IGNORE).ravel(), minlength=256)
+    counts = np.bincount(window.label(semseg, IGNORE).ravel(), minlength=256)
     counts[IGNORE] = 0
     return np.count_nonzero(counts) > 1 and counts.max() < LARGEST_SHARE * counts.sum()

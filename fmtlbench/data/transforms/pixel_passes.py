@@ -10,25 +10,6 @@ HUES = 180  # hue in steps of two degrees, so that it fits a byte
 
 
 @entry
-def pick(source, rows, columns, out, top, left):
-    """Copy source[rows[i], columns[j]] of a map [H, W] to out[top + i, left + j]."""
-    for i in range(len(rows)):
-        from_row, to_row = source[rows[i]], out[top + i, left : left + len(columns)]
-        for j in range(len(columns)):
-            to_row[j] = from_row[columns[j]]
-
-
-@entry
-def pick_vectors(source, rows, columns, out, top, left):
-    """Copy source[rows[i], columns[j]] of a map [H, W, 3] to out[top + i, left + j]."""
-    for i in range(len(rows)):
-        from_row, to_row = source[rows[i]], out[top + i, left : left + len(columns)]
-        for j in range(len(columns)):
-            x = columns[j]
-            to_row[j, 0], to_row[j, 1], to_row[j, 2] = from_row[x, 0], from_row[x, 1], from_row[x, 2]
-
-
-@entry
 def blend(source, rows, row_weights, columns, column_weights, out):
     """Interpolate [H, W, 3] bilinearly between rows[i] and the next row, columns[j] and the next column.
 
@@ -66,29 +47,6 @@ def locate(rows, columns, cos, sin, height, width, out):
             row, column = int(np.floor(from_y + sin * x)), int(np.floor(from_x + cos * x))
             inside = 0 <= row < height and 0 <= column < width
             to_row[j] = row * width + column if inside else -1
-
-
-@entry
-def take(source, pixels, out):
-    """Copy the pixel of a map [H, W] with flat index pixels[i, j] to out[i, j], except where the index is -1."""
-    width = source.shape[1]
-    for i in range(pixels.shape[0]):
-        for j in range(pixels.shape[1]):
-            number = pixels[i, j]
-            if number >= 0:
-                out[i, j] = source[number // width, number % width]
-
-
-@entry
-def take_vectors(source, pixels, out):
-    """Copy the pixel of a map [H, W, 3] with flat index pixels[i, j] to out[i, j], except where the index is -1."""
-    width = source.shape[1]
-    for i in range(pixels.shape[0]):
-        for j in range(pixels.shape[1]):
-            number = pixels[i, j]
-            if number >= 0:
-                y, x = number // width, number % width
-                out[i, j, 0], out[i, j, 1], out[i, j, 2] = source[y, x, 0], source[y, x, 1], source[y, x, 2]
 
 
 @jit
@@ -138,31 +96,6 @@ def blend_cubic(source, rows, columns, cos, sin, out):
             for channel in range(3):
                 mixed = a * first[channel] + b * second[channel] + c * third[channel] + d * fourth[channel]
                 to_row[j, channel] = min(max(mixed, low), high)
-
-
-@entry
-def count_labels(labels, rows, columns, counts):
-    """Count how often each label occurs in labels[rows][:, columns], both ascending, into `counts` (256 zeros).
-
-    Every source pixel is read once, however often it is repeated, and runs of one label are counted together.
-    """
-    first, stop = columns[0], columns[-1] + 1
-    repeated = np.zeros(stop - first, np.int64)
-    for x in columns:
-        repeated[x - first] += 1
-    i = 0
-    while i < len(rows):
-        y, height = rows[i], 0
-        while i < len(rows) and rows[i] == y:
-            height += 1
-            i += 1
-        run, width = labels[y, first], 0
-        for x in range(first, stop):
-            if labels[y, x] != run:
-                counts[run] += height * width
-                run, width = labels[y, x], 0
-            width += repeated[x - first]
-        counts[run] += height * width
 
 
 @entry

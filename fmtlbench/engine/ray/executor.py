@@ -27,7 +27,7 @@ from ...cost.processes import ProcessUse
 from ...data.views import newcomers, parties
 from ...exchange import Party
 from ...runs.session import KERNEL_CHOICES
-from ..client_memory import client_memory
+from ..client_models import client_memory
 from ..executor import OnStep, Recall
 from ..factory import ClientFactory, make_algorithm
 from ..messages import ClientFacts, Install, Load, Message, Reply, Train, TrainReport
@@ -41,7 +41,7 @@ PROCESS_BYTES = 600e6  # Python, torch and a batch
 
 
 @dataclass
-class Place:
+class ClientProcess:
     """A process of the cluster and the clients in it."""
 
     actor: Any
@@ -50,7 +50,7 @@ class Place:
     use: ProcessUse | None = None  # what it told last
 
 
-OnSend = Callable[[Place, int, Message], None]
+OnSend = Callable[[ClientProcess, int, Message], None]
 Connect = Callable[[str | None, float | None], contextlib.AbstractContextManager[Any]]
 
 
@@ -91,11 +91,11 @@ class RayExecutor:
             address: The running cluster; None starts one for the run.
             energy: Whether and how the processes measure their energy.
             connect: Called with address and size of the object store; gives Ray, connected, for a `with` block.
-            on_send: Told (place, client, message) after a message was handed to a process.
+            on_send: Told (process, client, message) after a message was handed to a process.
         """
         self.options, self.address, self.energy = options, address, energy
         self.connect, self.on_send = connect, on_send
-        self.places: list[Place] = []
+        self.processes: list[ClientProcess] = []
         self.parties: list[Party] = []
         self.facts: dict[int, ClientFacts] = {}
         self.carried = 0  # bytes of arrays that went through the object store
@@ -119,12 +119,12 @@ class RayExecutor:
         tracks = len(make_algorithm(factory.config, parties(factory.config, data)).tracks)
         self.needs = [client_memory(factory.config, party, tracks) for party in self.parties]
         groups = share_out([self._effort(party) for party in self.parties], self._room(count))
-        self.places = [self._new_place(group) for group in groups]
-        for place in list(self.places):
+        self.processes = [self._new_process(group) for group in groups]
+        for process in list(self.processes):
             try:
-                self._settle_in(place)
+                self._settle_in(process)
             except _Lost as error:
-                self.replace(place, str(error))
+                self.replace(process, str(error))
         return [self.facts[index] for index in range(count)]
 
     def _effort(self, party: Party) -> float:
@@ -139,16 +139,16 @@ class RayExecutor:
         if self.factory.device == "cuda":
             fits = min(fits, there.get("GPU", 0) / self.options.gpus_per_client)
             wanted += f" and {self.options.gpus_per_client:g} GPUs"
-        places = min(count, self.options.workers or max(1, int(fits)))
-        if places > fits + 1e-9:
+        count = min(count, self.options.workers or max(1, int(fits)))
+        if count > fits + 1e-9:
             has = f"{there.get('CPU', 0):g} CPUs and {there.get('GPU', 0):g} GPUs"
             raise FmtlbenchError(
-                f"--executor ray: {places} processes with {wanted} each, and the cluster has {has}; --set "
+                f"--executor ray: {count} processes with {wanted} each, and the cluster has {has}; --set "
                 "ray.workers=…, ray.cpus_per_client=… and ray.gpus_per_client=… ask for less"
             )
-        return places
+        return count
 
-    def _new_place(self, members: list[int]) -> Place:
+    def _new_process(self, members: list[int]) -> ClientProcess:
         """Ask for a process; it need not be there yet."""
         options: dict[str, Any] = {
             "num_cpus": self.options.cpus_per_client,
@@ -161,7 +161,7 @@ class RayExecutor:
         if chosen := {name: os.environ[name] for name in KERNEL_CHOICES if name in os.environ}:
             options["runtime_env"] = {"env_vars": chosen}
         actor = self.ray.remote(_Actor).options(**options).remote(self.factory, self.home)
-        return Place(actor, list(members))
+        return ClientProcess(actor, list(members))
 
     def _memory(self, members: list[int]) -> int:
         """Return the memory that Ray shall find for a process: parked clients do not add up."""
@@ -171,35 +171,35 @@ class RayExecutor:
         parked = self.factory.config.federation.park != "none"
         return int(PROCESS_BYTES + (max(needs) if parked else sum(needs)))
 
-    def _settle_in(self, place: Place) -> None:
+    def _settle_in(self, process: ClientProcess) -> None:
         """Wait for a process and bring its clients to where they were.
 
         Raises:
             _Lost: It found no place in time, or was lost again.
         """
-        self._wait_for(place)
-        self._check(self._get(place.actor.open.remote()))
-        for index in list(place.members):
-            self._bring(place, index)
+        self._wait_for(process)
+        self._check(self._get(process.actor.open.remote()))
+        for index in list(process.members):
+            self._bring(process, index)
 
-    def _wait_for(self, place: Place) -> None:
-        ready = place.actor.ready.remote()
+    def _wait_for(self, process: ClientProcess) -> None:
+        ready = process.actor.ready.remote()
         done, _ = self.ray.wait([ready], timeout=self.options.patience)
         if not done:
-            raise _Lost(f"no machine of the cluster has room for a process ({self._wanted(place)})")
+            raise _Lost(f"no machine of the cluster has room for a process ({self._wanted(process)})")
         self._get(ready)
 
-    def _wanted(self, place: Place) -> str:
+    def _wanted(self, process: ClientProcess) -> str:
         gpus = f", {self.options.gpus_per_client:g} GPUs" if self.factory.device == "cuda" else ""
-        return f"{self.options.cpus_per_client:g} CPUs{gpus}, {self._memory(place.members) / 1e9:.1f} GB of memory"
+        return f"{self.options.cpus_per_client:g} CPUs{gpus}, {self._memory(process.members) / 1e9:.1f} GB of memory"
 
-    def _bring(self, place: Place, index: int) -> None:
+    def _bring(self, process: ClientProcess, index: int) -> None:
         """Make a client and lead it to where it was."""
-        self.facts[index] = self._check(self._get(place.actor.make.remote(index)))
+        self.facts[index] = self._check(self._get(process.actor.make.remote(index)))
         past = self._pasts[index]
         recalled = self._recall(index) if past.settled else None
         for message in (*([] if recalled is None else [recalled]), *past.messages):
-            self._check(self._get(self._send(place, index, message)))
+            self._check(self._get(self._send(process, index, message)))
 
     # -- messages ----------------------------------------------------------------------------------------------------
 
@@ -218,16 +218,16 @@ class RayExecutor:
                     on_step(self.parties[index], RemoteLosses(reply.report))
             yield index, dataclasses.replace(reply, wall=wall)
 
-    def whereabouts(self, place: Place) -> tuple[str, int]:
-        """Return the machine and the process number of a place; it answers after what it is at."""
-        node, process = self._get(place.actor.whereabouts.remote())
-        return node, process
+    def whereabouts(self, process: ClientProcess) -> tuple[str, int]:
+        """Return the machine and the number of a process; it answers after what it is at."""
+        node, number = self._get(process.actor.whereabouts.remote())
+        return node, number
 
-    def place_of(self, index: int) -> Place:
+    def process_of(self, index: int) -> ClientProcess:
         """Return where a client lives."""
-        return next(place for place in self.places if index in place.members)
+        return next(process for process in self.processes if index in process.members)
 
-    def _send(self, place: Place, index: int, message: Message, shelf: Shelf | None = None) -> Any:
+    def _send(self, process: ClientProcess, index: int, message: Message, shelf: Shelf | None = None) -> Any:
         """Hand a message to a process; what lies on the `shelf` already is not put there again."""
         shelf = {} if shelf is None else shelf
 
@@ -239,11 +239,11 @@ class RayExecutor:
             return shelf[key][0]
 
         try:
-            reference = place.actor.answer.remote(index, pack(message, put))
+            reference = process.actor.answer.remote(index, pack(message, put))
         except self.ray.exceptions.ObjectStoreFullError as error:
             raise self._store_is_full(error) from None
         if self.on_send is not None:
-            self.on_send(place, index, message)
+            self.on_send(process, index, message)
         return reference
 
     def _get(self, reference: Any) -> Any:
@@ -277,48 +277,48 @@ class RayExecutor:
 
     # -- what is lost ------------------------------------------------------------------------------------------------
 
-    def replace(self, place: Place, why: str) -> None:
+    def replace(self, process: ClientProcess, why: str) -> None:
         """Have the clients of a lost process live somewhere else, as they were; nobody goes on without them."""
         for _ in range(self.options.retries):
-            self._let_go(place)
+            self._let_go(process)
             self.replaced += 1
-            place.actor = self._new_place(place.members).actor
+            process.actor = self._new_process(process.members).actor
             try:
-                moved = place.members
+                moved = process.members
                 try:
-                    self._wait_for(place)
+                    self._wait_for(process)
                 except _Lost:
-                    place = self._join_others(place)
+                    process = self._join_others(process)
                     for index in moved:
-                        self._bring(place, index)
+                        self._bring(process, index)
                     return
-                self._settle_in(place)
+                self._settle_in(process)
                 return
             except _Lost as error:
                 why = str(error)
-        lost = ", ".join(self.parties[index].id for index in place.members)
+        lost = ", ".join(self.parties[index].id for index in process.members)
         raise FmtlbenchError(
             f"clients {lost} could not be brought back ({self.options.retries} times tried): {why}; fewer processes at "
             "once (--set ray.workers=…) or parked clients (--set federation.park=disk) need less memory; the same "
             "command goes on after the last checkpoint"
         )
 
-    def _let_go(self, place: Place) -> None:
+    def _let_go(self, process: ClientProcess) -> None:
         with contextlib.suppress(Exception):
-            self.ray.kill(place.actor, no_restart=True)
-        if place.use is not None:
-            self._gone.append(place.use)
-        place.use, place.seen = None, {}
+            self.ray.kill(process.actor, no_restart=True)
+        if process.use is not None:
+            self._gone.append(process.use)
+        process.use, process.seen = None, {}
 
-    def _join_others(self, place: Place) -> Place:
+    def _join_others(self, process: ClientProcess) -> ClientProcess:
         """Put the clients of a process to those of the one that has fewest, where the cluster has shrunk."""
-        others = [other for other in self.places if other is not place]
+        others = [other for other in self.processes if other is not process]
         if not others:
-            raise _Lost(f"no machine of the cluster has room for a process ({self._wanted(place)})")
-        self._let_go(place)
+            raise _Lost(f"no machine of the cluster has room for a process ({self._wanted(process)})")
+        self._let_go(process)
         host = min(others, key=lambda other: len(other.members))
-        host.members = [*host.members, *place.members]
-        self.places.remove(place)
+        host.members = [*host.members, *process.members]
+        self.processes.remove(process)
         return host
 
     def settle(self, recall: Recall) -> None:
@@ -333,24 +333,24 @@ class RayExecutor:
         """Ask every process, once for its checkpoints, whether it reads what is written beside a folder."""
         parent = folder.resolve().parent
         # Only who is new is asked: the others may be training, and would answer after that.
-        if asked := [place for place in self.places if parent not in place.seen]:
+        if asked := [process for process in self.processes if parent not in process.seen]:
             token, file = secrets.token_hex(8), parent / f".seen-{os.getpid()}"
             file.write_text(token, encoding="utf-8")
             try:
-                for place in asked:
-                    place.seen[parent] = self._get(place.actor.read_token.remote(str(file))) == token
+                for process in asked:
+                    process.seen[parent] = self._get(process.actor.read_token.remote(str(file))) == token
             except _Lost:  # who replaces it is asked again
                 return False
             finally:
                 file.unlink(missing_ok=True)
-        return all(place.seen[parent] for place in self.places)
+        return all(process.seen[parent] for process in self.processes)
 
     def use(self) -> list[ProcessUse]:
         """Ask every process what it has used; of lost ones, what they told last."""
-        for place in self.places:
+        for process in self.processes:
             with contextlib.suppress(_Lost):  # its clients are brought back when they are needed next
-                place.use = self._get(place.actor.use.remote())
-        return [*self._gone, *(place.use for place in self.places if place.use is not None)]
+                process.use = self._get(process.actor.use.remote())
+        return [*self._gone, *(process.use for process in self.processes if process.use is not None)]
 
     def describe(self) -> dict[str, Any]:
         """Say how many processes there are on how many machines."""
@@ -358,17 +358,17 @@ class RayExecutor:
         return {
             "name": "ray",
             "ray": self.ray.__version__,
-            "processes": len(self.places),
+            "processes": len(self.processes),
             "machines": len(nodes),
-            "clients": [[self.parties[index].id for index in place.members] for place in self.places],
+            "clients": [[self.parties[index].id for index in process.members] for process in self.processes],
         }
 
     def stop(self) -> None:
         """Let the clients go, and the cluster if it was started for them."""
-        for place in self.places:
+        for process in self.processes:
             with contextlib.suppress(Exception):
-                self.ray.kill(place.actor, no_restart=True)
-        self.places = []
+                self.ray.kill(process.actor, no_restart=True)
+        self.processes = []
         self._open.close()
 
 
@@ -390,7 +390,7 @@ class _Waiting:
 
     def _send(self, index: int) -> None:
         message = self.left[index]
-        self.references[index] = self.executor._send(self.executor.place_of(index), index, message, self.shelf)
+        self.references[index] = self.executor._send(self.executor.process_of(index), index, message, self.shelf)
 
     def reply(self, index: int) -> tuple[Reply, float]:
         """Return the reply of the client whose turn it is, and how long it took to come."""
@@ -404,9 +404,9 @@ class _Waiting:
                     raise FmtlbenchError(
                         f"client {executor.parties[index].id} was lost {attempt + 1} times: {error}"
                     ) from None
-                place = executor.place_of(index)
-                again = [i for i in place.members if i in self.left]
-                executor.replace(place, str(error))
+                process = executor.process_of(index)
+                again = [i for i in process.members if i in self.left]
+                executor.replace(process, str(error))
                 for i in again:
                     self._send(i)
         wall = self.arrived[self.references[index]] - self.began

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ....base.errors import UsageError, unknown
-from ...memory import check_image_memory
+from ...machine_limits import check_image_memory
 
 VERSION = 1  # raise it whenever a pixel or a label changes: caches and run hashes depend on it
 

@@ -1,4 +1,4 @@
-"""Which code made what a run folder holds, and which folder the run of a config by some code has."""
+"""Which code a run's records name, and which folder the run of a config by some code has."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from ..base.errors import FmtlbenchError
 from ..base.stored import DamagedRun
 from ..config.request import ANY_CODE, SAME_CODE
 from . import file_names
-from .code_identity import CodeIdentity
+from .code_identity import CodeIdentity, digest_of
 from .folder import RunFolder
 from .records import CodeRecord, Session, SummaryCode
+from .same_code import parts_as_today
 
 DIGITS = 6  # of a code's sha256, at the end of the name of a second folder of one config
 
 
 @dataclass(frozen=True)
-class Place:
+class ChosenFolder:
     """The folder of a run, and what is to be said if other code has made a run of the same config."""
 
     folder: Path
@@ -51,7 +52,7 @@ class Found:
         return code.explain_change(known[0]["parts"], _recorded_files(self.folder, known[0]))
 
 
-def choose_place(base: Path, code: CodeIdentity, reuse: str = SAME_CODE) -> Place:
+def choose_run_folder(base: Path, code: CodeIdentity, reuse: str = SAME_CODE) -> ChosenFolder:
     """Choose the folder of a run.
 
     Args:
@@ -66,13 +67,13 @@ def choose_place(base: Path, code: CodeIdentity, reuse: str = SAME_CODE) -> Plac
     there = _look_into(base)
     if there is None:
         # Made when there was another code's run in the first place, which is gone by now.
-        return Place(own if _look_into(own) is not None else base)
+        return ChosenFolder(own if _look_into(own) is not None else base)
     if there.is_by(code):
-        return Place(base)
+        return ChosenFolder(base)
     verb = "shows" if there.is_finished else "continues"
     change = there.explain(code)
     note = f"{base} was made by other code ({change}); this run goes to {own}; --reuse any {verb} the old one"
-    return Place(own, note, change)
+    return ChosenFolder(own, note, change)
 
 
 def _own_folder(base: Path, code: CodeIdentity) -> Path:
@@ -85,21 +86,21 @@ def _own_folder(base: Path, code: CodeIdentity) -> Path:
     raise FmtlbenchError(f"{base}: other code has worked in every folder of this run; --out chooses another place")
 
 
-def _choose_any(base: Path, code: CodeIdentity) -> Place:
+def _choose_any(base: Path, code: CodeIdentity) -> ChosenFolder:
     folders = [base, *sorted(base.parent.glob(f"{base.name}-{'[0-9a-f]' * DIGITS}*"))]
     there = [found for found in map(_look_into, folders) if found is not None]
     if not there:
-        return Place(base)
+        return ChosenFolder(base)
     if finished := [found for found in there if found.is_finished]:
         best = max(finished, key=lambda found: found.changed)
     else:
         best = max(there, key=lambda found: (found.is_by(code), found.changed))
     if best.is_by(code):
-        return Place(best.folder)
+        return ChosenFolder(best.folder)
     what = "is shown" if best.is_finished else "is continued by this code"
     change = best.explain(code)
     note = f"{best.folder} was made by other code ({change}) and {what}, as --reuse any asks for"
-    return Place(best.folder, note, change, is_by_other=True)
+    return ChosenFolder(best.folder, note, change, is_by_other=True)
 
 
 def _look_into(folder: Path) -> Found | None:
@@ -162,6 +163,17 @@ def summarize_code(sessions: Sequence[Session]) -> SummaryCode:
     codes = _each_once([session.get("code") for session in lasting_sessions(sessions)])
     *earlier, last = [code and {"sha256": code["sha256"], "parts": code["parts"]} for code in codes]
     return cast(SummaryCode, {**(last or {}), **({"earlier": earlier} if earlier else {})})
+
+
+def code_as_today(code: SummaryCode) -> SummaryCode:
+    """Return a recorded code as the one that took its place (same_code.py)."""
+    parts = parts_as_today(code["parts"])
+    if parts == code["parts"]:
+        return code
+    today: SummaryCode = {**code, "parts": parts, "sha256": digest_of(parts)}
+    if "earlier" in code:
+        today["earlier"] = [one and code_as_today({**one}) for one in code["earlier"]]
+    return today
 
 
 def _each_once(codes: Sequence[CodeRecord | None]) -> tuple[CodeRecord | None, ...]:

@@ -1,4 +1,4 @@
-"""One run in a process of its own: how it is started, followed through its log, and stopped."""
+"""Runs as processes of this machine: how each is started, followed through its log, and stopped."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run_command(run: PlannedRun) -> list[str]:
     return [sys.executable, "-m", "fmtlbench", "run", *run.request.anywhere().to_argv(), "--format", "json"]
 
 
-class Followed:
+class Job:
     """What the loop sees of a run's process, wherever that is."""
 
     waiting = False  # for a place to run in
@@ -61,7 +61,7 @@ class Followed:
         return self.last_words or f"exit code {code}, without a word"
 
 
-class Child(Followed):
+class LocalJob(Job):
     """A started process. Its stderr goes straight to the log, which is read as it grows.
 
     `lock` is a file that it inherits and keeps open, so that a lock on it lasts as long as the process.
@@ -148,3 +148,45 @@ def _prepare(parent: int) -> Callable[[], None]:
                 os._exit(1)
 
     return prepare
+
+
+class LocalJobs:
+    """Starts runs side by side.
+
+    Args:
+        jobs: How many there are at a time.
+        gpus: Values of CUDA_VISIBLE_DEVICES, one GPU each, that runs are spread over; none leaves the choice to them.
+    """
+
+    def __init__(self, jobs: int = 1, gpus: Sequence[str] = ()) -> None:
+        self.jobs, self.gpus = jobs, list(gpus) if jobs > 1 and len(gpus) > 1 else []
+        self._at_work: list[tuple[str, LocalJob]] = []
+
+    def start(self, run: PlannedRun, command: list[str], log: Path, lock: int) -> LocalJob:
+        """Start a run where there is most room."""
+        environment = self._environment(run)
+        gpu = self._emptiest()
+        if gpu is not None:
+            environment["CUDA_VISIBLE_DEVICES"] = gpu
+        child = LocalJob(command, log, environment, lock)
+        if gpu is not None:
+            self._at_work.append((gpu, child))
+        return child
+
+    def _environment(self, run: PlannedRun) -> dict[str, str]:
+        """Return a run's environment: runs side by side share the cores, unless config or user set their threads."""
+        environment = dict(os.environ)
+        if self.jobs > 1 and run.config.train.threads is None:
+            environment.setdefault("OMP_NUM_THREADS", str(max(1, cores() // self.jobs)))
+        return environment
+
+    def _emptiest(self) -> str | None:
+        """Return the GPU with the fewest runs, the first of several."""
+        self._at_work = [(gpu, child) for gpu, child in self._at_work if child.process.returncode is None]
+        busy = [gpu for gpu, _ in self._at_work]
+        return min(self.gpus, key=busy.count, default=None)
+
+
+def cores() -> int:
+    """Return the number of CPU cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

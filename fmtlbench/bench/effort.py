@@ -10,12 +10,12 @@ from ..base.errors import UsageError, unknown
 from ..config.ray_options import check_ray_device
 from ..config.request import RunRequest
 from ..data.datasets import find_archive
-from . import child
+from . import local_jobs
+from .absences import note_plan
 from .device import Device, find_device
 from .display import Display
 from .estimate import Pace, learn_pace
-from .here import Here
-from .outcomes import note_plan
+from .local_jobs import LocalJobs
 from .plan import Plan
 from .workers import Hosts, Outcome, Workers
 
@@ -85,25 +85,27 @@ class Effort:
             raise UsageError(f"--gpus-per-job {self.gpus_per_job:g}: the runs are on the {device.kind}; --device cuda?")
         return device if here else Device(device.kind)
 
-    def _find_hosts(self, plan: Plan, device: Device) -> AbstractContextManager[Hosts]:
+    def find_hosts(self, plan: Plan, device: Device) -> AbstractContextManager[Hosts]:
         """Return what starts the runs; a cluster must answer before anything is written."""
         if self.hosts == RAY and plan.missing():
             from .ray_jobs import ray_jobs
 
             gpus = (self.gpus_per_job or 1.0) if device.kind == "cuda" else 0.0
             return ray_jobs(self.ray_address, plan.out, self.cpus_per_job or 1.0, gpus)
-        return nullcontext(Here(self.jobs, device.names()))
+        return nullcontext(LocalJobs(self.jobs, device.names()))
 
 
 def carry_out(plan: Plan, effort: Effort, device: Device, display: Display) -> Outcome:
     """Do the runs of the plan that are missing, on the device that was found; tell what happens."""
     pace = learn_pace(plan)
-    with effort._find_hosts(plan, device) as hosts:
+    with effort.find_hosts(plan, device) as hosts:
         display.planned(plan, describe_plan(plan, effort.jobs, pace))
         for line in plan.notes():
             display.note(line)
         note_plan(plan)
-        return Workers(plan, child.run_command, display, pace, effort.jobs, effort.retries, effort.budget, hosts).work()
+        return Workers(
+            plan, local_jobs.run_command, display, pace, effort.jobs, effort.retries, effort.budget, hosts
+        ).work()
 
 
 def check_data_root(plan: Plan, root: str | None) -> None:

@@ -134,8 +134,7 @@ def _check_config(run: RunFolder, checked: Checked) -> None:
         names = ", ".join(file.name for file in checked.own)
         checked.notes.append(f"trained by code of its author's, to be read: {names}")
     else:
-        tree, origins = run.config_with_lines()
-        resolve_stored(tree, origins)
+        resolve_stored(run.config())
 
 
 def _check_labels(checked: Checked) -> None:

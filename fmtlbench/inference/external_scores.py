@@ -31,17 +31,17 @@ from ..listeners import Listener
 from ..runs.external import Listing, write_external
 from ..runs.records import ClientRecord, Score, Summary
 from ..runs.session import versions
-from ..runs.summary import describe_setting
+from ..runs.summary import describe_client, describe_setting
 from ..runs.sums_file import ScoreSums
 from ..tasks import TASKS, TaskSpec
-from .scoring import Findings, Pairs, ReaderLabels, score_pairs
+from .scoring import Findings, LabelSource, Pairs, ReaderLabels, score_pairs
 from .stored_run import choose_clients, place_in_frame
 
 CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True)
-class ViewLabels:
+class ViewLabels(LabelSource):
     """The labels of a client's test images as its scores are computed from them."""
 
     task: TaskSpec
@@ -67,7 +67,7 @@ class ViewLabels:
 
 
 @dataclass
-class Outcome:
+class ExternalResult:
     """The folder that was written, its summary, and what was odd about the predictions."""
 
     folder: Path
@@ -133,7 +133,9 @@ class ExternalScores:
         self.sums[party.id, split, pairs.task.name] = read_sums(meter, party, pairs.task.name)
         return records
 
-    def write(self, out: Path, about: dict[str, Any], clients: list[ClientRecord], config: str | None) -> Outcome:
+    def write(
+        self, out: Path, about: dict[str, Any], clients: list[ClientRecord], config: str | None
+    ) -> ExternalResult:
         """Write the folder; `about` are the keys of the summary that say which setting it is."""
         listing = Listing.of(self.origin.folder, self.files)
         summary = {
@@ -156,7 +158,7 @@ class ExternalScores:
             },
         }
         folder = write_external(out, cast(Summary, summary), listing, self.sums, config)
-        return Outcome(folder, cast(Summary, summary), self.notes)
+        return ExternalResult(folder, cast(Summary, summary), self.notes)
 
 
 def score_in_setting(
@@ -168,7 +170,7 @@ def score_in_setting(
     clients: Sequence[str] | None = None,
     split: str = "global",
     data_root: Path | None = None,
-) -> Outcome:
+) -> ExternalResult:
     """Score <client>/<task>/<image id> files against the clients' test images, as the setting's runs are scored.
 
     Args:
@@ -204,7 +206,7 @@ def score_in_setting(
         **describe_setting(config),
         "data_fingerprints": {f"{domain}/{part}": d.fingerprint for (domain, part), d in datasets.items()},
     }
-    judged = [_describe_client(config, party, data[party.index]) for party in members]
+    judged = [describe_client(config, party, data[party.index].train.relabel) for party in members]
     return found.write(out, about, judged, config.dump())
 
 
@@ -221,23 +223,9 @@ def _pair_client(found: ExternalScores, config: RunConfig, party: Party, view: V
     return [found.pair(specs[task], place / task, ViewLabels(specs[task], view), ids) for task in party.tasks]
 
 
-def _describe_client(config: RunConfig, party: Party, data: ClientData) -> ClientRecord:
-    record: ClientRecord = {
-        "id": party.id,
-        "dataset": party.dataset,
-        "tasks": list(party.tasks),
-        "samples": party.samples,
-    }
-    if data.train.relabel:
-        record["relabel"] = dict(data.train.relabel)
-    if share := (config.data.label_noise or {}).get(party.id):
-        record["label_noise"] = share
-    return record
-
-
 def score_on_dataset(
     origin: Origin, info: DatasetInfo, reader: Any, out: Path, judge: Judge, tasks: Iterable[str] | None = None
-) -> Outcome:
+) -> ExternalResult:
     """Score <task>/<image id> files against all images of a split, at their own sizes.
 
     Args:

@@ -1,4 +1,4 @@
-"""Who does which run: a lock per run, held while its process works, so that two benches can share the work."""
+"""Reserve runs: a lock file each, held while its process works, so that several benches share one plan."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ except ImportError:  # Windows has no flock: only the run's own folder says that
     fcntl = None
 
 
-class Claim:
-    """One run taken. The run's process inherits the lock: it stays taken until both let go or end."""
+class Reservation:
+    """One run, kept from other benches. Its process inherits the lock: it lasts until both let go or end."""
 
     def __init__(self, handle: IO[bytes]) -> None:
         self._handle = handle
@@ -29,8 +29,9 @@ class Claim:
         self._handle.close()
 
 
-def claim(folder: Path, key: str) -> Claim | None:
-    """Take run `key`; None if another process has it."""
+def reserve(bench: Path, key: str) -> Reservation | None:
+    """Reserve run `key` in a bench's folder; None if another process has it."""
+    folder = bench / "claims"  # called so since the first version, whose benches may be at work beside
     folder.mkdir(parents=True, exist_ok=True)
     handle = (folder / f"{key}.lock").open("wb")
     if fcntl is not None:
@@ -39,11 +40,11 @@ def claim(folder: Path, key: str) -> Claim | None:
         except BlockingIOError:
             handle.close()
             return None
-    return Claim(handle)
+    return Reservation(handle)
 
 
 def worked_on(folder: Path) -> bool:
-    """Whether a process has a run's folder open: a plain `fmtlbench run`, which knows no claims."""
+    """Whether a process has a run's folder open: a plain `fmtlbench run`, which reserves nothing."""
     lock = RunFolder(folder).lock
     if fcntl is None or not lock.exists():
         return False

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
 
 from ..base.errors import FmtlbenchError
 from ..config.presets import default_options
 from ..runs.absence import FAILED, Absence, failed_file, refused_file, write_absence
 from ..runs.summary import describe_weighting
-
-if TYPE_CHECKING:
-    from .plan import Plan, PlannedRun
+from .plan import Plan, PlannedRun
 
 
 def note_plan(plan: Plan) -> None:

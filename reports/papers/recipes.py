@@ -9,10 +9,10 @@ from functools import cache, cached_property
 from itertools import product
 from typing import Any
 
-from ..base.errors import unknown
-from ..base.yamlfile import load_yaml
-from .labels import option_text, read_label, write_label
-from .published import FOLDER, Published, load_published, paper_setting, paper_title, table_names
+from ...base.errors import unknown
+from ...base.yamlfile import load_yaml
+from ..labels import option_text, read_label, write_label
+from .published import FOLDER, Published, fits, load_published, paper_setting, papers, table_names
 
 SCORES, DELTAS, COST, NETWORKS = "scores", "deltas", "cost", "networks"
 
@@ -70,7 +70,7 @@ class Recipe:
 
     @property
     def source(self) -> str:
-        return f"{paper_title(self.paper)}, {self.place}"
+        return f"{papers()[self.paper]}, {self.place}"
 
     @property
     def preset(self) -> str:
@@ -157,10 +157,8 @@ class Recipe:
             return
         recipe = load_recipe(rows["table"])
         assert recipe.table is not None
-        only = rows.get("only", {})
         for (number, _), asked in recipe.cells.items():
-            row = recipe.table.rows[number]
-            if all(row[head] in words for head, words in only.items()):
+            if fits(recipe.table.rows[number], rows.get("only", {})):
                 yield asked
 
     def _runs(self) -> Iterator[Wanted]:
@@ -207,7 +205,7 @@ class Recipe:
 
 @cache
 def _index() -> dict[str, Any]:
-    return load_yaml(FOLDER / "recipes.yml")[0]
+    return load_yaml(FOLDER / "recipes.yml")
 
 
 def stand_ins() -> Mapping[str, str]:

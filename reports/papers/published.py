@@ -10,12 +10,12 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from ..base.errors import unknown
-from ..base.words import dataset_title
-from ..base.yamlfile import load_yaml
-from ..metrics import delta_m
-from ..tasks import title_of
-from .table import Cell, Column, Row, Table
+from ...base.errors import unknown
+from ...base.words import dataset_title
+from ...base.yamlfile import load_yaml
+from ...metrics import delta_m
+from ...tasks import title_of
+from ..table import Cell, Column, Row, Table
 
 FOLDER = Path(__file__).parent / "published"
 TOLERANCE = 0.02  # cells are printed with two decimals
@@ -65,7 +65,7 @@ class Published:
 
     @property
     def source(self) -> str:
-        return f"{paper_title(self.entry['paper'])}, {self.entry['table']}"
+        return f"{papers()[self.entry['paper']]}, {self.entry['table']}"
 
     @property
     def setting(self) -> dict[str, Any]:
@@ -137,6 +137,25 @@ class Published:
                 found[column] = Meaning(c["dataset"], c["task"], c["metric"], c.get("split", "global"), times, up)
         return found
 
+    @property
+    def has_splits(self) -> bool:
+        """Whether there are scores on several test splits."""
+        return len({meaning.split for meaning in self.scores.values()}) > 1
+
+    def column(self, name: str, heading: str = "", digits: int = 2, mark: str = "") -> Column:
+        """Return a column of scores, of Δ beside scores, or of other numbers; `mark` stands behind its title."""
+        mark = f" {mark}" if mark else ""
+        if meaning := self.scores.get(name):
+            metric = meaning.metric + (f" ×{meaning.times:g}" if meaning.times != 1 else "")
+            return Column(name, title_of(meaning.task) + mark, metric, heading, digits, meaning.higher_is_better)
+        if name in self.deltas and self.scores:
+            return Column(name, f"Δm %{mark}", "", heading, 2, True)
+        return Column(name, name.replace("_", " ") + mark)
+
+    def values(self, row: Mapping[str, str], column: str) -> float | None:
+        """Return the number that a cell prints; None for an empty cell or a word."""
+        return number(row[column])
+
     def row_name(self, row: Mapping[str, str]) -> str:
         return " ".join(row[head] for head in self.heads)
 
@@ -158,19 +177,24 @@ class Published:
         return table, next(other for other in table.rows if fits(other, wanted))
 
 
-def fits(row: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    """Whether a row has these words under these heads."""
-    return all(row[head] == value for head, value in wanted.items())
+def fits(told: Mapping[str, str], wanted: Mapping[str, Any]) -> bool:
+    """Whether each thing that is wanted is told: by one value, or by one of a list of them."""
+    return all(told.get(key) in as_list(values) for key, values in wanted.items())
+
+
+def as_list(wanted: Any) -> list[Any]:
+    """Return one value, or several, as a list."""
+    return list(wanted) if isinstance(wanted, (list, tuple)) else [wanted]
 
 
 @cache
 def _index() -> dict[str, Any]:
-    return load_yaml(FOLDER / "tables.yml")[0]
+    return load_yaml(FOLDER / "tables.yml")
 
 
-def paper_title(paper: str) -> str:
-    """Return what a paper is called."""
-    return _index()["papers"][paper]
+def papers() -> dict[str, str]:
+    """Return what papers are called, by their short names."""
+    return _index()["papers"]
 
 
 def paper_setting(paper: str) -> dict[str, Any]:
@@ -212,7 +236,7 @@ def as_table(published: Published) -> Table:
     """Return the table as the paper prints it, with best and second marked by us, in each block of its own."""
     names, rows = published.columns, []
     for row in published.rows:
-        cells = tuple(_cell(row[name], row.get(f"{name}_std") or "") for name in names)
+        cells = tuple(printed_cell(row[name], row.get(f"{name}_std") or "") for name in names)
         rows.append(Row(tuple(row[head] for head in published.heads), cells))
     s = published.setting
     caption = (
@@ -231,23 +255,20 @@ def as_table(published: Published) -> Table:
     return table.marked(published.entry.get("blocks", 0))
 
 
-def _cell(text: str, spread: str) -> Cell:
+def printed_cell(text: str, spread: str = "") -> Cell:
+    """Return a cell as the paper prints it."""
     value = number(text)
     return Cell(word=text) if value is None else Cell(value, number(spread), printed=text)
 
 
 def _column(published: Published, name: str) -> Column:
-    if name in published.scores:
-        meaning = published.scores[name]
-        both = len({m.split for m in published.scores.values()}) > 1
-        heading = {"global": "G-FL", "personal": "P-FL"}[meaning.split] if both else dataset_title(meaning.dataset)
-        metric = meaning.metric + (f" ×{meaning.times:g}" if meaning.times != 1 else "")
-        return Column(name, title_of(meaning.task), metric, heading, 2, meaning.higher_is_better)
-    if name in published.deltas and published.scores:
-        split = {"global_delta": "G-FL", "personal_delta": "P-FL"}.get(name, "")
-        both = len(published.deltas) > 1
-        return Column(name, "Δm %", "", split if both else "", 2, True)
-    return Column(name, name.replace("_", " "))
+    short = {"global": "G-FL", "personal": "P-FL"}
+    if name in published.deltas:
+        return published.column(name, short.get(published.deltas[name], "") if len(published.deltas) > 1 else "")
+    if name not in published.scores:
+        return published.column(name)
+    meaning = published.scores[name]
+    return published.column(name, short[meaning.split] if published.has_splits else dataset_title(meaning.dataset))
 
 
 # -- audit -------------------------------------------------------------------------------------------------------------

@@ -149,7 +149,7 @@ def weigh_by_themselves(asked: Iterable[Asked]) -> bool:
     """Return whether some run has a weighting of losses that is not its own: of all, or of the preset."""
     whole = list(asked)
     of_presets = [
-        (read_preset(name)[0].get("train") or {}).get("weighting", EQUAL)
+        (read_preset(name).get("train") or {}).get("weighting", EQUAL)
         for name in dict.fromkeys(one.preset for one in whole)
     ]
     of_all = [one.overrides.get(WEIGHTING, EQUAL) for one in whole if WEIGHTING not in one.own]

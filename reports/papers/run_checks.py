@@ -12,7 +12,8 @@ import numpy as np
 from ...base.errors import UsageError
 from ..collect import RunRecord
 from ..delta import Delta, primary_scores
-from ._decide import Leaf, Need, check_share, join, need
+from ..plots._curves import PlotError, evaluated
+from .decide import Leaf, Need, check_share, join, need
 
 Numbers = dict[str, float]  # what is compared → a number that is positive where the claim is right
 
@@ -63,8 +64,6 @@ class RunCheck:
 
 def _gather(runs: EvidenceOfRuns, scenario: str, label: str, numbers: Callable[[RunRecord], Numbers]) -> list[Leaf]:
     """Return a comparison for each number that a method's runs tell, by seed; what they do not tell is said."""
-    from ..plots import PlotError
-
     mine, found, lost = runs.of(scenario, label), {}, []
     for seed, run in mine.items():
         try:
@@ -88,6 +87,13 @@ def _clients(run: RunRecord, several: bool) -> list[str]:
 # -- hyper weights -----------------------------------------------------------------------------------------------------
 
 
+def _weights(run: RunRecord, round_: int | None = None) -> tuple:
+    """Return what `hyperweights_data` does, which draws too."""
+    from ..plots.hyperweights import hyperweights_data
+
+    return hyperweights_data(run, round_)
+
+
 @dataclass(frozen=True, kw_only=True)
 class AlphaRises(RunCheck):
     """Encoder weights of single-task clients rise over rounds (the slope)."""
@@ -96,9 +102,7 @@ class AlphaRises(RunCheck):
 
     def numbers(self, run: RunRecord) -> Numbers:
         """Return the slope of each single-task client's weight, per round."""
-        from ..plots.hyperweights import hyperweights_data
-
-        alpha, _ = hyperweights_data(run)
+        alpha, _ = _weights(run)
         here = [client for client in _clients(run, several=False) if client in alpha and len(alpha) > 1]
         return {f"slope of α, {client}": np.polyfit(alpha.index, alpha[client], 1)[0] for client in here}
 
@@ -112,9 +116,7 @@ class AlphaPeaks(RunCheck):
 
     def numbers(self, run: RunRecord) -> Numbers:
         """Return how far the weight at that round is above the first and the last."""
-        from ..plots.hyperweights import hyperweights_data
-
-        alpha, _ = hyperweights_data(run)
+        alpha, _ = _weights(run)
         found = {}
         for client in _clients(run, several=True):
             if client in alpha:
@@ -133,9 +135,7 @@ class BetaLowest(RunCheck):
 
     def numbers(self, run: RunRecord) -> Numbers:
         """Return how far each other layer's mean weight is above the last one's."""
-        from ..plots.hyperweights import hyperweights_data
-
-        mean = hyperweights_data(run)[1].mean()
+        mean = _weights(run)[1].mean()
         last = mean.index[-1]
         return {f"β of {layer} over {last}": mean[layer] - mean[last] for layer in mean.index[:-1]}
 
@@ -149,9 +149,7 @@ class BetaVaries(RunCheck):
 
     def numbers(self, run: RunRecord) -> Numbers:
         """Return how far the largest is beyond that, over the tasks' means and over the layers'."""
-        from ..plots.hyperweights import hyperweights_data
-
-        beta = hyperweights_data(run)[1]
+        beta = _weights(run)[1]
         sides = {"decoders": beta.mean(axis=1), "layers": beta.mean()}
         return {
             f"β beyond {self.times:g} × smallest, {side}": m.max() - self.times * m.min() for side, m in sides.items()
@@ -166,10 +164,8 @@ class BetaStays(RunCheck):
 
     def numbers(self, run: RunRecord) -> Numbers:
         """Return the change of each such decoder's mean weight."""
-        from ..plots.hyperweights import hyperweights_data
-
-        last = hyperweights_data(run)[1].mean(axis=1)  # first: it says so where a run keeps no rounds
-        first = hyperweights_data(run, min(row["round"] for row in run.rounds()))[1].mean(axis=1)
+        last = _weights(run)[1].mean(axis=1)  # first: it says so where a run keeps no rounds
+        first = _weights(run, min(row["round"] for row in run.rounds()))[1].mean(axis=1)
         clients = _clients(run, several=True)
         here = [decoder for decoder in last.index if decoder.split("/")[0] in clients]
         return {f"β of the last round over the first, {decoder}": last[decoder] - first[decoder] for decoder in here}
@@ -196,8 +192,6 @@ class UpdatesCluster(RunCheck):
 
     def numbers(self, run: RunRecord) -> Numbers:
         """Return the difference of mean cosines."""
-        from ..plots import PlotError
-
         rounds = [row["updates"]["encoder"] for row in run.rounds() if "encoder" in (row.get("updates") or {})]
         if not rounds:
             raise PlotError(f"{run.name}: no updates of encoders in metrics.jsonl")
@@ -236,7 +230,6 @@ class Grouped(RunCheck):
 
     def numbers(self, run: RunRecord) -> Numbers:
         """Return by how many percent of rounds the mean frequency is above that share."""
-        from ..plots import PlotError
         from ..plots.grouping import grouping_frequency
 
         frequency, kinds = grouping_frequency(run), _task_of(run)
@@ -309,8 +302,6 @@ class ScoresBetter(RunCheck):
         """Return a run's scores by column, higher being better."""
         found = {f"{column}, at the end": value for column, value in self._scores(run.summary["scores"]).items()}
         if self.kind == "faster":
-            from ..plots._curves import evaluated
-
             rounds = [self._scores(records) for records in evaluated(run, self.split).values()]
             found |= {f"{c}, mean over rounds": np.mean([of[c] for of in rounds]) for c in rounds[-1]}
         return found

@@ -1,4 +1,4 @@
-"""Scores of runs in a paper's columns and scale, and printed values beside them."""
+"""Scores of runs in a paper's columns and scale, Δ over these columns, and printed values beside measured ones."""
 
 from __future__ import annotations
 
@@ -6,40 +6,45 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..base.words import dataset_title
-from ..tasks import title_of
-from .collect import RunRecord
-from .delta import Delta, Score, Unit, Units
-from .published import Meaning, Published, number
-from .table import Cell, Column, Row, mean_cell
+from ...base.words import dataset_title
+from ..collect import RunRecord
+from ..delta import Delta, Gain, Score, Unit, Units, gain
+from ..table import Cell, Column, Row, mean_cell
+from .published import Published, printed_cell
 
+UNLIKE = "≠"  # behind what is not measured as the paper did
 OfSeed = dict[str, dict[Score, float]]  # published column → scores of the clients that hold it
 
 
-def in_columns(published: Published, run: RunRecord) -> OfSeed:
-    """Return what a run scored in the paper's columns and scale."""
+def in_columns(published: Published, runs: Mapping[int, RunRecord]) -> dict[int, OfSeed]:
+    """Return what the run of each seed scored in the paper's columns and scale."""
     at = {(m.split, *m.key): (column, m.times) for column, m in published.scores.items()}
-    found: OfSeed = {column: {} for column in published.scores}
-    for r in run.summary["scores"]:
-        place = (r["split"], r["dataset"], r["task"], r["metric"])
-        if place in at:
-            column, times = at[place]
-            value = math.nan if r["value"] is None else r["value"] * times
-            found[column][Score(r["client"], *place[1:])] = value
-    return found
+    seeds: dict[int, OfSeed] = {}
+    for seed, run in runs.items():
+        found = seeds[seed] = {column: {} for column in published.scores}
+        for r in run.summary["scores"]:
+            place = (r["split"], r["dataset"], r["task"], r["metric"])
+            if place in at:
+                column, times = at[place]
+                value = math.nan if r["value"] is None else r["value"] * times
+                found[column][Score(r["client"], *place[1:])] = value
+    return seeds
 
 
-def column_units(published: Published, of_seed: OfSeed, split: str, delta: Delta) -> Units:
-    """Return what Δ averages of a run's scores in the paper's columns of one split; a column without any is NaN."""
+def column_gain(
+    published: Published, ours: Mapping[int, OfSeed], base: Mapping[int, OfSeed], split: str, title: str, delta: Delta
+) -> Gain:
+    """Return Δ over the paper's columns of one split, against the base called `title`."""
     columns = [column for column, m in published.scores.items() if m.split == split]
-    everything = {at: value for column in columns for at, value in of_seed[column].items()}
-    lacking = {Unit(*published.scores[c].key): math.nan for c in columns if not of_seed[c]}
-    return {**delta.units(everything), **lacking}
 
+    def units(of_seed: OfSeed) -> Units:
+        everything = {at: value for column in columns for at, value in of_seed[column].items()}
+        lacking = {Unit(*published.scores[c].key): math.nan for c in columns if not of_seed[c]}
+        return {**delta.units(everything), **lacking}
 
-def directions(published: Published) -> dict[tuple[str, str], bool]:
-    """Return whether more is better, by task and metric."""
-    return {m.key[1:]: m.higher_is_better for m in published.scores.values()}
+    up = {m.key[1:]: m.higher_is_better for m in published.scores.values()}
+    mine, theirs = ({seed: units(of_seed) for seed, of_seed in side.items()} for side in (ours, base))
+    return gain(mine, theirs, up, title, delta)
 
 
 def column_means(column: str, seeds: Mapping[int, OfSeed]) -> dict[int, float]:
@@ -67,14 +72,15 @@ def score_cell(column: str, seeds: Mapping[int, OfSeed], spread: str = "seeds") 
     return replace(cell, std=over.std, n=over.n)
 
 
-def score_column(published: Published, name: str, meaning: Meaning, mark: str = "") -> Column:
-    """Return a paper's column of scores with its digits; `mark` stands behind its title."""
+def measured_column(published: Published, name: str, mark: str = "") -> Column:
+    """Return a paper's column of scores or Δ with its digits; `mark` stands behind its title."""
+    if name not in published.scores:
+        heading = f"{published.deltas[name]} test images" if len(published.deltas) > 1 else ""
+        return published.column(name, heading, mark=mark)
+    meaning = published.scores[name]
     digits = max(len(row[name].partition(".")[2]) for row in published.rows) or 2
-    title = title_of(meaning.task) + (f" {mark}" if mark else "")
-    metric = meaning.metric + (f" ×{meaning.times:g}" if meaning.times != 1 else "")
-    splits = {m.split for m in published.scores.values()}
-    heading = dataset_title(meaning.dataset) + (f", {meaning.split}" if len(splits) > 1 else "")
-    return Column(name, title, metric, heading, digits, meaning.higher_is_better)
+    heading = dataset_title(meaning.dataset) + (f", {meaning.split}" if published.has_splits else "")
+    return published.column(name, heading, digits, mark)
 
 
 def beside_rows(
@@ -87,12 +93,6 @@ def beside_rows(
         return rows
     gaps = [_gap(column, mine, their) for column, mine, their in zip(columns, ours, theirs)]
     return [*rows, Row((*labels, "published"), tuple(theirs)), Row((*labels, "gap"), tuple(gaps))]
-
-
-def printed_cell(text: str) -> Cell:
-    """Return a cell of a published table as it is printed."""
-    value = number(text)
-    return Cell(word=text) if value is None else Cell(value, printed=text)
 
 
 def _gap(column: Column, ours: Cell, theirs: Cell) -> Cell:

@@ -21,7 +21,7 @@ def plan_record(plan: Plan, jobs: int) -> dict[str, Any]:
             **identify_run(run),
             "state": run.state,
             "rounds_done": run.rounds_done,
-            "other_code": run.store.place.change or None,
+            "other_code": run.store.chosen.change or None,
             "problem": run.problem or None,
         }
         for run in plan.runs

@@ -13,7 +13,7 @@ class DivergedError(FmtlbenchError):
     """A loss or gradient became NaN or infinite."""
 
 
-class EpochWatch:
+class EpochLosses:
     """One epoch of one client. On a CPU every step is looked at; on a GPU the epoch is, to spare a sync per step."""
 
     def __init__(

@@ -7,19 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from ..base.errors import FmtlbenchError, UsageError, nearest
-from ..config.setting import INCIDENTAL, Setting
-from ..runs.absence import Absence
-from .code_notes import code_notes
-from .collect import Collection, RunRecord
-from .delta import Delta, Gain, Units, gain, mark_differences
-from .labels import Labels
-from .paper_cells import OfSeed, beside_rows, column_units, directions, in_columns, score_cell, score_column
+from ...base.errors import FmtlbenchError, UsageError, nearest
+from ...config.roles import roles
+from ...config.setting import Setting
+from ...runs.absence import Absence
+from ..code_notes import code_notes
+from ..collect import Collection, RunRecord
+from ..delta import Delta, Gain, mark_differences
+from ..labels import Labels
+from ..settings import by_setting, describe, scenario_parameters
+from ..table import Cell, Table
+from .cells import UNLIKE, OfSeed, beside_rows, column_gain, in_columns, measured_column, score_cell
 from .published import Published, load_published, published_names
-from .settings import by_setting, describe, scenario_parameters
-from .table import Cell, Column, Table
 
-UNLIKE = "≠"
 TOLD = ("federation.rounds", "data.source", "preset")  # what differs there is said in words of its own
 
 
@@ -97,10 +97,13 @@ def _table(
     absent: Mapping[str, Absence],
     delta: Delta,
 ) -> Table:
-    measured = _measured(published, runs)
-    columns = [score_column(published, c, m, UNLIKE if unlike else "") for c, m in published.scores.items()]
-    deltas = list(published.deltas)
-    columns += [Column(d, f"Δm %{f' {UNLIKE}' if unlike else ''}", higher_is_better=True) for d in deltas]
+    by_label: dict[str, dict[int, RunRecord]] = {}
+    for run in runs:
+        by_label.setdefault(run.label, {})[run.summary["seed"]] = run
+    measured = {label: in_columns(published, of_seed) for label, of_seed in by_label.items()}
+    mark = UNLIKE if unlike else ""
+    columns = [measured_column(published, column, mark) for column in published.scores]
+    columns += [published.column(column, mark=mark) for column in published.deltas]
     gains, tests = _gains(published, rows, measured, runs, delta)
     lines, missing = [], []
     for row in rows:
@@ -112,7 +115,7 @@ def _table(
         ours = [*scores, *(gains[split, label] for split in published.deltas.values())]
         lines += beside_rows((published.row_name(row),), columns, ours, row)
     base = delta.reference.title if delta.reference else "the run that stands for the paper's reference row"
-    notes = ["gap: measured − published", *([delta.words(base), *tests] if deltas else [])]
+    notes = ["gap: measured − published", *([delta.words(base), *tests] if published.deltas else [])]
     notes += [f"no run of: {_list(missing)}"] if missing else []
     known = {published.label(row) for row in rows}
     notes += [f"{label} {a.why}: {a.reason}" for label, a in absent.items() if label in known - measured.keys()]
@@ -206,22 +209,14 @@ def _changed_values(run: RunRecord, model: Mapping[str, str], installed: Install
         return [f"the preset cannot be compared with ({error})"]
     file = run.values.value("model.weights_sha256")
     weights = [f"encoder weights of a file (sha256 {file[:8]}), which need not be the paper's"] if file else []
-    changed = run.values.differences(ideal, skip=(*INCIDENTAL, *TOLD, "scenario.parameters"))
+    changed = run.values.differences(ideal, skip=(*roles().incidental, *TOLD, "scenario.parameters"))
     return weights + [f"{path} {mine} (preset: {theirs})" for path, (mine, theirs) in changed.items()]
 
 
-# -- cells -------------------------------------------------------------------------------------------------------------
+# -- Δ -----------------------------------------------------------------------------------------------------------------
 
 
-Measured = dict[str, dict[int, OfSeed]]  # label → seed → what was scored in the published columns
-
-
-def _measured(published: Published, runs: Iterable[RunRecord]) -> Measured:
-    """Return what the runs scored in the paper's columns and scale."""
-    found: Measured = {}
-    for run in runs:
-        found.setdefault(run.label, {})[run.summary["seed"]] = in_columns(published, run)
-    return found
+Measured = Mapping[str, Mapping[int, OfSeed]]  # label → seed → what was scored in the published columns
 
 
 def _gains(
@@ -234,7 +229,7 @@ def _gains(
         for row in rows:
             label = published.label(row)
             if label in measured:
-                gains[label], base = _gain(published, row, label, split, measured, runs, delta)
+                gains[label], base = _gain(published, row, split, measured, runs, delta)
                 references |= {base} - {None}
         title = delta.reference.title if delta.reference else " and ".join(sorted(references)) or "the reference"
         marked, notes = mark_differences(gains, references, title)
@@ -243,36 +238,34 @@ def _gains(
 
 
 def _gain(
-    published: Published, row: dict, label: str, split: str, measured: Measured, runs: Sequence[RunRecord], delta: Delta
+    published: Published, row: dict, split: str, measured: Measured, runs: Sequence[RunRecord], delta: Delta
 ) -> tuple[Gain, str | None]:
     """Return a row's Δm against the named reference, or the run that stands for the paper's, and that one's label."""
-    up = directions(published)
-
-    def units(of_seed: OfSeed) -> Units:
-        return column_units(published, of_seed, split, delta)
-
-    ours = {seed: units(of_seed) for seed, of_seed in measured[label].items()}
-    zero = Gain(Cell(0.0, n=len(ours)), dict.fromkeys(ours, 0.0))
+    label = published.label(row)
+    ours = measured[label]
     if delta.reference is not None:
-        names = {base.name for base in delta.reference.runs.values()}
-        own = next((run.label for run in runs if run.name in names), None)
-        theirs = {seed: units(in_columns(published, base)) for seed, base in delta.reference.runs.items()}
-        return zero if own == label else gain(ours, theirs, up, delta.reference.title, delta), own
-    entry = published.entry["reference"]
-    if "derived" in entry:
-        return Gain(Cell(note="the paper's Δ is against a run of another scenario; --reference names it")), None
-    table = load_published(entry["table"]) if "table" in entry else published
-    base_row, where = published.reference(row)
-    same_network = table.model(base_row) == published.model(row)
-    if table.scenario(base_row) != runs[0].summary["scenario"] or not same_network:
-        return Gain(
-            Cell(note=f"the paper's Δ is against a run of another setting ({where}); --reference names it")
-        ), None
-    base = table.label(base_row)
-    if base not in measured:
-        return Gain(Cell(note=f"no Δm: no {base} run in this setting")), None
-    theirs = {seed: units(of_seed) for seed, of_seed in measured[base].items()}
-    return zero if base == label else gain(ours, theirs, up, base, delta), base
+        names = {run.name for run in delta.reference.runs.values()}
+        base = next((run.label for run in runs if run.name in names), None)
+        title, theirs = delta.reference.title, in_columns(published, delta.reference.runs)
+    elif refusal := _elsewhere(published, row, runs[0]):
+        return Gain(Cell(note=refusal)), None
+    else:
+        table, base_row = published.reference_row(row)
+        base = title = table.label(base_row)
+        if base not in measured:
+            return Gain(Cell(note=f"no Δm: no {base} run in this setting")), None
+        theirs = measured[base]
+    return Gain.zero(ours) if base == label else column_gain(published, ours, theirs, split, title, delta), base
+
+
+def _elsewhere(published: Published, row: dict, run: RunRecord) -> str:
+    """Say why the run that the paper's Δ is against cannot be among runs of this one's setting; "" where it can."""
+    if "derived" in published.entry["reference"]:
+        return "the paper's Δ is against a run of another scenario; --reference names it"
+    table, base = published.reference_row(row)
+    if table.scenario(base) == run.summary["scenario"] and table.model(base) == published.model(row):
+        return ""
+    return f"the paper's Δ is against a run of another setting ({published.reference(row)[1]}); --reference names it"
 
 
 def _list(items: Iterable[str]) -> str:

@@ -44,7 +44,7 @@ class Bench:
         class Until(Lines):
             def tick(self, loop):
                 super().tick(loop)
-                if any(working.run.label == until and working.child.round for working in loop.working):
+                if any(working.run.label == until and working.job.round for working in loop.working):
                     loop.budget = 0.0
 
         self.said = io.StringIO()

@@ -9,7 +9,7 @@ import shlex
 import subprocess
 
 import pytest
-from kit import TINY, as_flags, rows_of
+from kit import QUICK, as_flags, rows_of
 from robots import write_robots
 from rooms import ROOT
 from snippets import pages_to_read, read_blocks, read_file, write_files
@@ -129,8 +129,7 @@ def test_the_readmes_python_runs(tmp_path, monkeypatch):
     from fmtlbench import api
 
     original = api.run
-    small = {key: value for key, value in TINY.items() if key != "data.size"}
-    small["data.train_samples"] = {"pascal": 20, "nyud": 8}
+    small = {**QUICK, "data.train_samples": {"pascal": 20, "nyud": 8}}
     monkeypatch.setattr(api, "run", lambda **given: original(**{**given, **small, "out": tmp_path}))
     (block,) = blocks("README.md", "python")
     exec(compile(block, "README.md", "exec"), {"fmtlbench": fmtlbench})

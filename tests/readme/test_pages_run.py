@@ -22,6 +22,8 @@ pytestmark = pytest.mark.readme
 FROM_NOTHING = ("README.md", "docs/commands.md", "docs/tutorial.md")  # pages that make the runs they speak of
 CARDS = "docs/methods/"
 PAGES = [page for page in pages_to_read() if not page.startswith(CARDS)]
+# The longest first: whichever process is left with one at the end would keep the other waiting.
+PAGES.sort(key=lambda page: -sum(block.text.count("fmtlbench ") for block in read_blocks(page) if block.kind == "shell"))
 WRITTEN = {  # page → some of what its commands leave
     "README.md": ("tables.tex", "figures", "reproduced/fedhca2_table5_mt_mt.tex"),
     "docs/commands.md": ("tables.tex", "site/index.html", "figures", "curves.pdf", "rooms.png"),

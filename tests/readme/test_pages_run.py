@@ -22,8 +22,6 @@ pytestmark = pytest.mark.readme
 FROM_NOTHING = ("README.md", "docs/commands.md", "docs/tutorial.md")  # pages that make the runs they speak of
 CARDS = "docs/methods/"
 PAGES = [page for page in pages_to_read() if not page.startswith(CARDS)]
-# The longest first: whichever process is left with one at the end would keep the other waiting.
-PAGES.sort(key=lambda page: -sum(block.text.count("fmtlbench ") for block in read_blocks(page) if block.kind == "shell"))
 WRITTEN = {  # page → some of what its commands leave
     "README.md": ("tables.tex", "figures", "reproduced/fedhca2_table5_mt_mt.tex"),
     "docs/commands.md": ("tables.tex", "site/index.html", "figures", "curves.pdf", "rooms.png"),
@@ -113,7 +111,13 @@ def test_what_fails_is_told_with_its_place(place):
         do_block(block, place)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if read_blocks(page)])
+def count_commands(page: str) -> int:
+    """Return about how long a page takes."""
+    return sum(block.text.count("fmtlbench ") for block in read_blocks(page) if block.kind == "shell")
+
+
+# The longest first: a process that is left with one at the end would keep the others waiting.
+@pytest.mark.parametrize("page", sorted(filter(read_blocks, PAGES), key=count_commands, reverse=True))
 def test_a_page_runs_as_written(page, place, request):
     if page not in FROM_NOTHING:
         shutil.copytree(request.getfixturevalue("finished_runs"), place.folder / "runs")

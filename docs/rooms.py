@@ -1,7 +1,7 @@
 """The plan of the house: the rooms, in the order in which they may import each other, and a reader of real imports.
 
 A room is a package below `fmtlbench`. `fmtlbench/__init__.py` and `api.py` are one room, the front; `__main__.py` is of
-`cli`. `tests/test_rooms.py` holds the files to the plan, `docs/draw_rooms.py` draws them.
+`cli`. `tests/house/test_rooms.py` holds the files to the plan, `docs/draw_rooms.py` draws them.
 """
 
 from __future__ import annotations

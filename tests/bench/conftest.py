@@ -33,16 +33,22 @@ class Bench:
         how = {name: given.pop(name) for name in ("energy", "country", "region", "data_root") if name in given}
         return make_plan(self.grid(*args, **given).asked(), RunRequest("", "", out=self.out, **how), "cpu", with_local)
 
-    def work(self, plan, modes=None, display=None, **given):
-        """Do the plan in this process."""
+    def work(self, plan, modes=None, display=None, until=None, **given):
+        """Do the plan in this process; the budget is used up once a run of the method `until` has left a round."""
         from fake_bench import imitation
 
         from fmtlbench.bench.display import Lines
         from fmtlbench.bench.estimate import Pace
         from fmtlbench.bench.workers import Workers
 
+        class Until(Lines):
+            def tick(self, loop):
+                super().tick(loop)
+                if any(working.run.label == until and working.job.round for working in loop.working):
+                    loop.budget = 0.0
+
         self.said = io.StringIO()
-        display = display or Lines(self.said)
+        display = display or (Until if until else Lines)(self.said)
         return Workers(plan, imitation(modes or {}, self.started), display, Pace(), **given).work()
 
     def events(self):
@@ -81,3 +87,27 @@ def bench(tmp_path, scenario_file, monkeypatch):
     monkeypatch.setattr(workers, "PAUSE", 0.02)
     monkeypatch.setattr(workers, "LOOK_AGAIN", 0.1)
     return Bench(tmp_path, scenario_file)
+
+
+@pytest.fixture
+def command(bench, monkeypatch, capsys):
+    """The verb in this process with imitated runs: (exit code, stdout, stderr)."""
+    from fake_bench import imitation
+
+    from fmtlbench import cli
+    from fmtlbench.bench import local_jobs
+
+    monkeypatch.setattr(cli, "VERBS", ("bench",))
+
+    def call(*argv, modes=None, scenario=bench.scenario, out=bench.out, imitate=True):
+        if imitate:
+            monkeypatch.setattr(local_jobs, "run_command", imitation(modes or {}, bench.started))
+        capsys.readouterr()
+        words = ["bench", "--scenarios", scenario, "--rounds", "2", "--device", "cpu", "--out", str(out), *argv]
+        try:
+            code = cli.main(words)
+        except SystemExit as error:
+            code = error.code
+        return code, *capsys.readouterr()
+
+    return call

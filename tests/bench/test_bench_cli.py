@@ -17,27 +17,6 @@ from fmtlbench.cli._request import request_from
 from fmtlbench.runs.folder import RunFolder
 
 
-@pytest.fixture
-def command(bench, monkeypatch, capsys):
-    """The verb in this process with imitated runs: (exit code, stdout, stderr)."""
-    from fake_bench import imitation
-
-    monkeypatch.setattr(cli, "VERBS", ("bench",))
-
-    def call(*argv, modes=None, scenario=bench.scenario, out=bench.out, imitate=True):
-        if imitate:
-            monkeypatch.setattr(local_jobs, "run_command", imitation(modes or {}, bench.started))
-        capsys.readouterr()
-        words = ["bench", "--scenarios", scenario, "--rounds", "2", "--device", "cpu", "--out", str(out), *argv]
-        try:
-            code = cli.main(words)
-        except SystemExit as error:
-            code = error.code
-        return code, *capsys.readouterr()
-
-    return call
-
-
 def test_a_dry_run_touches_nothing(bench, command, tmp_path, monkeypatch):
     folder = tmp_path / "empty"
     folder.mkdir()

@@ -92,7 +92,7 @@ def test_a_failure_is_stored_until_the_run_is_done(bench):
 
 
 def test_an_interrupted_run_has_not_failed(bench):
-    outcome = bench.work(bench.plan("fedavg", with_local=False), {"fedavg": "hang"}, budget=0.3)
+    outcome = bench.work(bench.plan("fedavg", with_local=False), {"fedavg": "hang"}, until="fedavg")
     assert outcome.count("left") == 1 and notes(bench) == {}
 
 

@@ -6,9 +6,7 @@ import json
 
 import pytest
 
-from fmtlbench import cli
 from fmtlbench.base.errors import UsageError
-from fmtlbench.bench import local_jobs
 from fmtlbench.bench.grid import Flags, read_grid
 from fmtlbench.bench.tuning import Rules, choose, identify, plan_chosen, plan_tuning, record_tuning
 from fmtlbench.config.request import RunRequest
@@ -156,21 +154,6 @@ def test_a_tuning_that_makes_no_sense_is_refused(study, flags, rules, message):
 
 
 # -- the verb ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def command(bench, monkeypatch, capsys):
-    from fake_bench import imitation
-
-    monkeypatch.setattr(cli, "VERBS", ("bench",))
-
-    def call(*argv, modes=None):
-        monkeypatch.setattr(local_jobs, "run_command", imitation(modes or {}, bench.started))
-        capsys.readouterr()
-        words = ["bench", "--scenarios", bench.scenario, "--rounds", "2", "--device", "cpu", "--out", str(bench.out)]
-        return cli.main([*words, *argv]), *capsys.readouterr()
-
-    return call
 
 
 SWEEP = ("--algos", "fedavg", "--seeds", "0-1", "--tune", "--sweep", "train.lr=0.001,0.002")

@@ -16,10 +16,10 @@ import pytest
 import yaml
 from snippets import ROOT
 
-SMALL = {  # two rounds are the least that MAS takes
-    "federation": {"rounds": 2},
-    "data": {"train_samples": {"pascal": 40, "nyud": 16}, "test_samples": {"pascal": 6, "nyud": 6}},
-    "evaluation": {"every": 1},
+FEW = {"federation": {"rounds": 2}, "evaluation": {"every": 1}}  # two rounds are the least that MAS takes
+SMALL = {  # by preset
+    "nano": {**FEW, "data": {"train_samples": {"pascal": 40, "nyud": 16}, "test_samples": {"pascal": 6, "nyud": 6}}},
+    "probe": {**FEW, "data": {"test_samples": {"pascal": 6, "nyud": 6}}},
 }
 FINISHED = [(algo, seed) for seed in (0, 1) for algo in ("local", "fedavg", "fedhca2")]
 TIMEOUT = 1200  # seconds of a block
@@ -49,7 +49,7 @@ class Place:
 
 @pytest.fixture(scope="session")
 def copied(tmp_path_factory):
-    """The environment in which `fmtlbench` is a copy of the package; in it only config/presets/nano.yml is another.
+    """The environment in which `fmtlbench` is a copy of the package; in it only two presets are others.
 
     Whatever starts a process of its own (bench does) finds the same copy. Processes are forks of one that has imported
     everything (warm.py).
@@ -59,11 +59,12 @@ def copied(tmp_path_factory):
     shutil.copytree(ROOT / "fmtlbench", package)  # with what Python and numba have compiled: their times are kept
     for name in ("algorithms", "metrics", "reports", "scenarios"):
         shutil.copytree(ROOT / name, package / name)
-    file = package / "config" / "presets" / "nano.yml"
-    preset = yaml.safe_load(file.read_text(encoding="utf-8"))
-    for section, values in SMALL.items():
-        preset[section] |= values
-    file.write_text(yaml.safe_dump(preset, allow_unicode=True), encoding="utf-8")
+    for name, sections in SMALL.items():
+        file = package / "config" / "presets" / f"{name}.yml"
+        preset = yaml.safe_load(file.read_text(encoding="utf-8"))
+        for section, values in sections.items():
+            preset[section] |= values
+        file.write_text(yaml.safe_dump(preset, allow_unicode=True), encoding="utf-8")
     programs, warm = folder / "bin", Path(__file__).parent / "warm.py"
     nearby = tempfile.TemporaryDirectory()  # the paths of sockets must be short
     socket = Path(nearby.name) / "warm"

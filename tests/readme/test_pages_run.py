@@ -111,7 +111,13 @@ def test_what_fails_is_told_with_its_place(place):
         do_block(block, place)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if read_blocks(page)])
+def count_commands(page: str) -> int:
+    """Return about how long a page takes."""
+    return sum(block.text.count("fmtlbench ") for block in read_blocks(page) if block.kind == "shell")
+
+
+# The longest first: a process that is left with one at the end would keep the others waiting.
+@pytest.mark.parametrize("page", sorted(filter(read_blocks, PAGES), key=count_commands, reverse=True))
 def test_a_page_runs_as_written(page, place, request):
     if page not in FROM_NOTHING:
         shutil.copytree(request.getfixturevalue("finished_runs"), place.folder / "runs")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 
@@ -29,8 +30,12 @@ def test_every_script_is_tried_and_listed():
     assert all("\n# %% " in (EXAMPLES / name).read_text(encoding="utf-8") for name in scripts)
 
 
-def test_a_method_beside_two_others(tmp_path):
-    printed = run("method_author.py", tmp_path / "mine", folder=tmp_path)
+def test_a_method_beside_two_others(tmp_path, monkeypatch, capsys):
+    """In this process, which has imported all that it needs."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["method_author.py", "mine"])
+    runpy.run_path(str(EXAMPLES / "method_author.py"), run_name="__main__")
+    printed = capsys.readouterr().out
     rows = [line.split()[0] for line in printed.splitlines() if re.match(r"(Local|FedAvg|PartWay) .* 2$", line)]
     assert rows == ["Local", "FedAvg", "PartWay"] and "Δm %" in printed
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]

@@ -7,14 +7,14 @@ import pytest
 from fmtlbench.base.errors import RefusedError, UsageError
 from fmtlbench.cli import main
 from fmtlbench.config.resolve import resolve
-from fmtlbench.data import machine_limits as memory
+from fmtlbench.data import machine_limits
 
 
 @pytest.fixture(autouse=True)
 def small_machine(monkeypatch):
     """Four gigabytes, and a disk of ten."""
-    monkeypatch.setattr(memory, "machine_memory", lambda: 4 * 10**9)
-    monkeypatch.setattr(memory.shutil, "disk_usage", lambda folder: type("Usage", (), {"total": 10**10}))
+    monkeypatch.setattr(machine_limits, "machine_memory", lambda: 4 * 10**9)
+    monkeypatch.setattr(machine_limits.shutil, "disk_usage", lambda folder: type("Usage", (), {"total": 10**10}))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import shlex
 import subprocess
 
 import pytest
-from kit import TINY, as_flags, rows_of
+from kit import QUICK, as_flags, rows_of
 from robots import write_robots
 from rooms import ROOT
 from snippets import pages_to_read, read_blocks, read_file, write_files
@@ -31,7 +31,13 @@ def blocks(page: str, language: str) -> list[str]:
 
 
 def commands() -> list[str]:
-    lines = [line for page in PAGES for block in blocks(page, "") for line in block.splitlines()]
+    texts = [(ROOT / page).read_text() for page in PAGES]
+    lines = [
+        line
+        for text in texts
+        for block in re.findall(r"^```\n(.*?)^```", text, re.M | re.S)
+        for line in block.splitlines()
+    ]
     return [line.partition("#")[0].strip() for line in lines if line.startswith("fmtlbench ")]
 
 
@@ -123,8 +129,7 @@ def test_the_readmes_python_runs(tmp_path, monkeypatch):
     from fmtlbench import api
 
     original = api.run
-    small = {key: value for key, value in TINY.items() if key != "data.size"}
-    small["data.train_samples"] = {"pascal": 20, "nyud": 8}
+    small = {**QUICK, "data.train_samples": {"pascal": 20, "nyud": 8}}
     monkeypatch.setattr(api, "run", lambda **given: original(**{**given, **small, "out": tmp_path}))
     (block,) = blocks("README.md", "python")
     exec(compile(block, "README.md", "exec"), {"fmtlbench": fmtlbench})

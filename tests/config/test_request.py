@@ -63,7 +63,7 @@ def test_a_strategy_draws_every_field():
     """A field that is forgotten here would not be tried below."""
     drawn = {"algo", "scenario", "preset", "seed", "rounds", "device", "data_root", "out", "fresh", "save_predictions",
              "keep", "reuse", "energy", "country", "region", "log", "executor", "ray_address", "overrides"}  # fmt: skip
-    of_files = {"stored", "lines"}  # what --config brings: tests/test_run_file.py
+    of_files = {"stored", "lines"}  # what --config brings: tests/config/test_run_file.py
     assert {f.name for f in dataclasses.fields(RunRequest)} == drawn | of_files
 
 

@@ -39,7 +39,7 @@ CASES = {
         "test_matfl_code": 5,
         "test_soft_groups_of_the_matfl_code": 3,
     },
-    "test_losses.py": {
+    "engine/test_losses.py": {
         "test_values_and_gradients_equal_the_public_code": 1,
         "test_weighted_total_equals_the_public_multi_task_loss": 6,
     },
@@ -71,8 +71,8 @@ CASES = {
         "test_normalisation": 1,
     },
     "data/test_golden_loading.py": {"test_the_validation_pipeline": 2, "test_to_tensors": 2},
-    "models/test_complexity.py": {"test_tensors_equal_the_reference": 1},
-    "models/test_golden_sizes.py": {
+    "networks/test_complexity.py": {"test_tensors_equal_the_reference": 1},
+    "networks/test_golden_sizes.py": {
         "test_totals": 6,
         "test_every_task": 6,
         "test_tensors_and_outputs_of_fedhca2": 2,

@@ -34,7 +34,7 @@ SMALL = {
 }
 NANO = {**SMALL, "data.source": "real", "model.init": "torch", "train.augment": AUGMENT}
 SCRATCH = {"model.init": "lecun", "model.pretrained": False}
-DUO = """\
+PARTS_AND_ROOMS = """\
 description: One client that does parts, one with every task of rooms
 paper: none
 version: 1
@@ -68,7 +68,7 @@ def root(tmp_path_factory):
 @pytest.fixture(scope="module")
 def duo(tmp_path_factory):
     path = tmp_path_factory.mktemp("scenario") / "duo.yml"
-    path.write_text(DUO)
+    path.write_text(PARTS_AND_ROOMS)
     return path
 
 

@@ -38,12 +38,13 @@ ROOT = Path(__file__).parents[1]
 LIST = Path(__file__).with_suffix(".yml")
 BESIDE = ("algorithms", "metrics", "reports", "scenarios")  # folders that are installed as parts of the package
 PRODUCT = ("fmtlbench", *BESIDE)
+# Of the checkout's own folder; below it all is copied.
 LEFT_OUT = (".git", ".venv*", "results", "build", "dist", "runs", ".hypothesis", ".*_cache", "*.egg-info")
 NO_TEST = ("collecting ", "no end")  # how what failed begins, if that was not a test
 FAILURES = "FMTLBENCH_MUTANTS_FAILURES"  # the file to which the tests' process writes what failed
 
 # Every Python process that finds this on its path imports the package from the copy, as an editable install does.
-SITE = """\
+SITE = '''\
 from importlib.machinery import PathFinder
 import sys
 
@@ -56,8 +57,13 @@ class Copy:
         return None
 
 
-sys.meta_path.insert(0, Copy)
-"""
+def is_ours(finder):
+    """Whether it finds the checkout itself, where that is installed as editable."""
+    return "fmtlbench" in getattr(sys.modules.get(getattr(finder, "__module__", "")), "MAPPING", ())
+
+
+sys.meta_path[:] = [Copy, *(finder for finder in sys.meta_path if not is_ours(finder))]
+'''
 PLUGIN = f"""\
 import os
 
@@ -172,7 +178,12 @@ class Copy:
     def __init__(self, checkout: Path, place: Path, plan: Plan, args: argparse.Namespace) -> None:
         self.root, self.aside = place / "tree", place / "aside"
         self.plan, self.wrap, self.limit = plan, shlex.split(args.wrap), args.limit
-        shutil.copytree(checkout, self.root, ignore=shutil.ignore_patterns(*LEFT_OUT), symlinks=True)
+        matching = shutil.ignore_patterns(*LEFT_OUT)
+
+        def left_out(folder: str, names: list[str]) -> set[str]:
+            return matching(folder, names) if Path(folder) == checkout else set()
+
+        shutil.copytree(checkout, self.root, ignore=left_out, symlinks=True)
         if (checkout / "results").exists():
             (self.root / "results").symlink_to(checkout / "results")
         self.aside.mkdir()

@@ -104,9 +104,12 @@ class Defect:
         default_factory=dict
     )  # what differs in older checkouts: file, old, new, tests, words
 
-    def fingerprint(self) -> str:
-        """Return what a stored result is about."""
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:16]
+    def fingerprint(self, found: bool) -> str:
+        """Return what a result is about: what is found stays found wherever else is looked for it."""
+        about = asdict(self)
+        if found:
+            about = {key: about[key] for key in ("file", "old", "new", "before")}
+        return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -303,14 +306,14 @@ class Results:
     def is_known(self, defect: Defect) -> bool:
         """Say whether it was decided what came of a defect that has not changed since."""
         outcome = self.defects.get(defect.name)
-        if outcome is None or outcome.fingerprint != defect.fingerprint():
+        if outcome is None or outcome.fingerprint != defect.fingerprint(outcome.verdict == "found"):
             return False
         return outcome.verdict == "not found" or (outcome.verdict == "found" and outcome.by in self.clean)
 
     def keep(self, defect: Defect, outcome: Outcome) -> None:
         """Write the file anew with one more outcome."""
         with self._lock:
-            outcome.fingerprint = defect.fingerprint()
+            outcome.fingerprint = defect.fingerprint(outcome.verdict == "found")
             self.defects[defect.name] = outcome
             content = {
                 "state": self.state,

@@ -14,7 +14,8 @@ TORCH_INDEX ?=
 PIP := -m pip --disable-pip-version-check install --quiet
 FROM := $(if $(TORCH_INDEX),--extra-index-url "$(TORCH_INDEX)")
 
-.PHONY: demo test leaderboard slow cluster readme matrix weights shape frozen lint types docs wheel setup constraints newest clean
+.PHONY: demo test leaderboard slow mutants cluster readme matrix weights shape frozen lint types docs wheel setup constraints newest
+.PHONY: clean
 
 demo: $(READY)
 	$(BIN)/fmtlbench run --algo fedhca2 --scenario st_mt_1 --out "$(OUT)" --format table
@@ -39,6 +40,11 @@ readme: $(READY)
 # Every scenario with every method, every network with every method, and every recipe: over an hour on two cores.
 matrix: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) -m matrix
+
+# Which of the hand-made defects in benchmarks/mutants.yml the tests find. Stopped, the same command goes on, unless product
+# or tests have changed; ONLY="--room data" or ONLY="--base CHECKOUT" asks for less or for other tests.
+mutants: $(READY)
+	$(BIN)/python benchmarks/mutants.py --jobs $(JOBS) $(ONLY)
 
 # Our own leaderboard: runs what is missing of results/leaderboard/grids, then of the probes, and writes docs/leaderboard
 # and the pages that count our runs. Networks are not kept: the pages are to say the same in every clone.

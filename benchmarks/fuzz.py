@@ -63,12 +63,12 @@ def warm_up(folder: Path) -> None:
     from robots import good_array, npy
 
     labels = {f"gt-{task}/{i}.npy": npy(good_array(task, 0)) for task in TASKS for i in IDS}
-    evaluate = "evaluate --dataset plain --classes 5 --task {0} --pred gt-{0} --gt gt-{0}"
+    evaluate = "score --dataset plain --classes 5 --task {0} --pred gt-{0} --gt gt-{0}"
     run = next((trained_runs() / "runs/duo/local").iterdir())
     for words in (
         "bench --algos local --scenarios st_mt_1 --dry-run --format json",
         "show scenario st_mt_1 -o figure",
-        "published matfl_table1 -o table.csv",
+        "papers list matfl_table1 -o table.csv",
         f"predict {run} --limit 1 -o predictions",
         "show preset nano",
         "show config --algo local --scenario st_mt_1",
@@ -77,7 +77,7 @@ def warm_up(folder: Path) -> None:
         f"score predictions --name mine --like {run}",
         "leaderboard runs --format html -o site",
         "stats runs -o figures",
-        "stability runs",
+        "stats --noise runs",
         "cost runs",
         *(f"plot {kind} runs -o figure.png" for kind in PLOTS),
         *(evaluate.format(task) for task in TASKS),

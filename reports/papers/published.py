@@ -212,7 +212,6 @@ def table_names() -> list[str]:
     return list(_index()["tables"])
 
 
-@cache
 def list_published() -> list[dict[str, Any]]:
     """Return a record for every published table: what it is, and of how many rows."""
     return [
@@ -227,6 +226,7 @@ def list_published() -> list[dict[str, Any]]:
     ]
 
 
+@cache
 def load_published(name: str) -> Published:
     """Load one table; an unknown name raises with the nearest ones."""
     tables = _index()["tables"]

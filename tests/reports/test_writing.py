@@ -176,6 +176,7 @@ FILES = [
     ["export", "RUNS"], ["export", "RUNS", "--format", "json"], ["leaderboard", "RUNS"], ["cost", "RUNS"],
     ["stats", "--noise", "RUNS"], ["papers", "list", "fedhca2_table1_st_mt_1"],
     ["papers", "compare", "RUNS", "--published", "fedhca2_table1_st_mt_1"], ["cost", "RUNS", "--format", "json"],
+    ["papers", "claims"],
 ]  # fmt: skip
 FIGURES = [
     ["plot", "pvalues", "RUNS"], ["data", "show", "synth-nyud", "--count", "1", "--size", "32", "32"],

@@ -162,7 +162,7 @@ def test_what_is_no_json_is_one_line(first, name, content, words):
     [
         ("summary.json", "leaderboard RUNS"), ("summary.json", "stats RUNS"), ("summary.json", "export RUNS"),
         ("metrics.jsonl", "cost RUNS"), ("timing.jsonl", "cost RUNS"), ("cost.json", "cost RUNS"),
-        ("manifest.json", "stability RUNS"), ("metrics.jsonl", "plot rounds RUNS --task depth -o OUT"),
+        ("manifest.json", "stats --noise RUNS"), ("metrics.jsonl", "plot rounds RUNS --task depth -o OUT"),
         ("timing.jsonl", "plot rounds RUNS --task depth --x hours -o OUT"), ("cost.json", "plot pareto RUNS -o OUT"),
         ("manifest.json", "leaderboard RUNS --format html -o OUT"),
     ],

@@ -143,8 +143,8 @@ def test_inputs_stay_as_they_are(path):
 def test_compiled_code_is_kept_for_the_next_process(tmp_path):
     code = (
         "import torch\n"
-        "from fmtlbench import row_algebra\n"
-        "print(row_algebra.gram(torch.ones(2, 3), torch.zeros(2, 3)).tolist())"
+        "from fmtlbench.exchange import algebra\n"
+        "print(algebra.gram(torch.ones(2, 3), torch.zeros(2, 3)).tolist())"
     )
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     stored = []

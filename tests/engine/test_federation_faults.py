@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from interrupt import stopped_and_whole
+from resuming import cut_and_whole, numbers_of
 from tiny import TINY, make_federation
 from trio import rows_of
 
@@ -109,8 +109,8 @@ def test_interrupted_is_uninterrupted(scenario, tmp_path, algo):
         return fmtlbench.run(algo, scenario=scenario, **given)
 
     faults = {"federation.dropout": 0.3, "federation.stragglers": 0.5}
-    stopped, whole = stopped_and_whole(lambda **given: run(**{**faults, **given}), tmp_path)
-    assert rows_of(stopped) == rows_of(whole)
+    resumed, whole = cut_and_whole(lambda **given: run(**{**faults, **given}), tmp_path)
+    assert numbers_of(resumed) == numbers_of(whole)
 
 
 def test_the_rows_of_a_run_tell_whom_faults_met(scenario, tmp_path):

@@ -13,6 +13,7 @@ from tiny import TINY, TWINS, make_federation
 from fmtlbench.base.errors import UsageError
 from fmtlbench.config.resolve import parse_overrides, resolve
 from fmtlbench.data.configured_tasks import task_specs
+from fmtlbench.engine.admit import admit
 from fmtlbench.engine.client_models import build_client_model
 from fmtlbench.engine.federation import Federation
 from fmtlbench.engine.losses import balanced_bce
@@ -52,21 +53,24 @@ def test_every_architecture_learns_in_a_federation(tiny_run, network):
 
 
 def test_whole_models_of_clients_with_other_numbers_of_tasks_are_refused(scenario_file):
+    def asked(algo, **given):
+        admit(resolve(algo, scenario_file, overrides={**whole, **given}))
+
     whole = {**SMALL, **NETWORKS["md"], "federation.exchange": "models"}
     with pytest.raises(UsageError, match=r"1 and 2 tasks do not fit.*NULL.*algo.shared=encoder"):
-        resolve("fedavg", scenario_file, overrides=whole)
+        asked("fedavg")
     with pytest.raises(UsageError, match=r"algo.decoder=none"):
-        resolve("fedhca2", scenario_file, overrides=whole)
+        asked("fedhca2")
     for algo, options in (("fedavg", {"algo.shared": "encoder"}), ("fedper", {}), ("local", {}), ("matfl", {})):
-        resolve(algo, scenario_file, overrides={**whole, **options})
-    resolve("fedavg", scenario_file, overrides={**whole, **NETWORKS["tc"]})
+        asked(algo, **options)
+    asked("fedavg", **NETWORKS["tc"])
     # FedSTA's decoders stay home, or travel in every tenth round, say: nine rounds never get there, ten do.
-    resolve("fedsta", scenario_file, overrides={**whole, "federation.rounds": 10})
-    resolve("fedsta", scenario_file, overrides={**whole, "federation.rounds": 9, "algo.unify_every": 10})
+    asked("fedsta", **{"federation.rounds": 10})
+    asked("fedsta", **{"federation.rounds": 9, "algo.unify_every": 10})
     with pytest.raises(UsageError, match=r"NULL.*\(--set algo.unify_every=null\)") as refused:
-        resolve("fedsta", scenario_file, overrides={**whole, "federation.rounds": 10, "algo.unify_every": 10})
+        asked("fedsta", **{"federation.rounds": 10, "algo.unify_every": 10})
     way_out = parse_overrides(re.findall(r"--set (algo\S+)\)", str(refused.value)))
-    resolve("fedsta", scenario_file, overrides={**whole, "federation.rounds": 10, **way_out})
+    asked("fedsta", **{"federation.rounds": 10, **way_out})
 
 
 def test_alike_clients_exchange_whole_models_heads_included(scenario):
@@ -142,7 +146,7 @@ def test_how_tc_learns_is_no_option_of_other_networks_and_not_for_every_precisio
         resolve("local", scenario_file, overrides={"model.options.task_steps": "sequential"})
     with pytest.raises(UsageError, match=r"model.architecture: tc: .*fp16.*bf16"):
         public = {**NETWORKS["tc"], "model.options.task_steps": "public"}
-        resolve("local", scenario_file, overrides={**public, "train.amp": "fp16"})
+        admit(resolve("local", scenario_file, overrides={**public, "train.amp": "fp16"}))
 
 
 def test_dilated_maps_need_a_resnet(tiny_run):

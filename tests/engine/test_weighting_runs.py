@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 import torch
-from interrupt import stopped_and_whole
+from resuming import cut_and_whole, numbers_of
 from tiny import TINY, make_federation
 from trio import SMALLER, TRIO, rows_of
 
@@ -67,8 +67,8 @@ def test_gradients_added_up_task_by_task_are_those_of_the_sum(trio, tmp_path):
 @pytest.mark.parametrize("weighting", ["dwa", "rlw", "uw", "famo", "gradnorm", "pcgrad", "db"])
 def test_interrupted_is_uninterrupted(trio_run, tmp_path, weighting):
     run = partial(trio_run, "fedper", rounds=3, **{"train.weighting": weighting, "train.local_epochs.pascal": 1})
-    stopped, whole = stopped_and_whole(run, tmp_path)
-    assert rows_of(stopped) == rows_of(whole)
+    resumed, whole = cut_and_whole(run, tmp_path)
+    assert numbers_of(resumed) == numbers_of(whole)
 
 
 def test_every_track_has_weights_of_its_own(trio):

@@ -208,8 +208,8 @@ def test_a_missing_package_names_the_extra(name, module, monkeypatch):
 # -- in a run --------------------------------------------------------------------------------------------------------
 
 
-def test_a_run_tells_its_listener_and_stays_as_it_is(tiny_run, own, tmp_path):
-    plain = tiny_run("fedavg", rounds=2)
+def test_a_run_tells_its_listener_and_stays_as_it_is(tiny_run, shared_run, own, tmp_path):
+    plain = shared_run("fedavg", rounds=2)
     told = tiny_run("fedavg", rounds=2, out=tmp_path / "told", log=own)
     assert files_of(told.folder) == files_of(plain.folder)
     assert told.folder.name == plain.folder.name
@@ -222,8 +222,8 @@ def test_a_run_tells_its_listener_and_stays_as_it_is(tiny_run, own, tmp_path):
     assert not (told.folder / "logs").exists()
 
 
-def test_a_listener_that_fails_costs_a_warning_and_no_byte(tiny_run, own, tmp_path):
-    plain = tiny_run("local", rounds=2)
+def test_a_listener_that_fails_costs_a_warning_and_no_byte(tiny_run, shared_run, own, tmp_path):
+    plain = shared_run("local", rounds=2)
     Path(own).write_text(OWN.replace("round {row['round']}", "round {row['number']}"))
     notes = Notes()
     told = tiny_run("local", rounds=2, out=tmp_path / "told", log=[own], progress=notes)

@@ -33,7 +33,7 @@ def run(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("external")
     (folder / "six.yml").write_text(SIX)
-    given = {"rounds": 2, "out": folder / "runs", "device": "cpu", "keep": "exact", **TINY}
+    given = {"rounds": 2, "out": folder / "runs", "device": "cpu", "keep": "last", **TINY}
     made = fmtlbench.run("local", folder / "six.yml", **given)
     assert main(["predict", str(made.folder), "--arrays", "-o", str(folder / "pred")]) == 0
     return made.folder, folder / "pred"

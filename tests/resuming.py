@@ -95,12 +95,19 @@ def whole_with_copies(run: Callable[..., RunResult], folder: Path, moments: Mapp
     where = Where()
     with pytest.MonkeyPatch.context() as patch:
         for moment, (target, name, when) in moments.items():
-            copy = partial(shutil.copytree, folder / "whole", folder / moment)
+            copy = partial(_copy_folder, folder / "whole", folder / moment)
             patch.setattr(target, name, _copying(getattr(target, name), partial(when, where), copy))
         whole = run(out=folder / "whole", progress=where)
     missed = [moment for moment in moments if not (folder / moment).exists()]
     assert not missed, "there were no such moments"
     return whole
+
+
+def _copy_folder(source: Path, target: Path) -> None:
+    if source.exists():
+        shutil.copytree(source, target)
+    else:  # the run has not come so far as to make it
+        target.mkdir()
 
 
 def _copying(function: Callable, when: Callable[..., bool], copy: Callable[[], object]) -> Callable:

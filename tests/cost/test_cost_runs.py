@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from fake_sensors import FakeTracker
 from interrupt import AtStep, Stopped, die
+from notes import Notes
 from resuming import numbers_of
 from tiny import TINY
 
@@ -24,18 +25,9 @@ from fmtlbench.cost.compute import flops_of
 from fmtlbench.data.views import ClientData, View
 from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
-from fmtlbench.listeners import Listener
 
 PHASES = {"train", "upload", "aggregate", "download", "evaluate", "checkpoint", "other"}
 BUSY = {"load", "step", "warmup", "evaluate", "other"}
-
-
-class Notes(Listener):
-    def __init__(self):
-        self.told = []
-
-    def note(self, message):
-        self.told.append(message)
 
 
 @pytest.fixture

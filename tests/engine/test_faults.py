@@ -14,6 +14,7 @@ from functools import partial
 import pytest
 import torch
 from interrupt import AtStep, Stopped, unless
+from notes import Notes
 from resuming import cut_and_whole, numbers_of
 
 from fmtlbench.base.errors import FmtlbenchError
@@ -74,10 +75,10 @@ def test_a_damaged_newest_checkpoint_costs_a_round_not_the_run(tiny_run, shared_
     else:
         next(f for f in files(stopped, 2) if f.suffix == ".json").write_text("{")
 
-    notes = []
-    resumed = tiny_run(progress=Notes(notes))
-    assert any("damaged checkpoint" in note and "round-00002" in note for note in notes)
-    assert any("going on after round 1 of 3" in note for note in notes)
+    notes = Notes()
+    resumed = tiny_run(progress=notes)
+    assert any("damaged checkpoint" in note and "round-00002" in note for note in notes.told)
+    assert any("going on after round 1 of 3" in note for note in notes.told)
     assert numbers_of(resumed) == numbers_of(shared_run())
 
 
@@ -185,9 +186,9 @@ def test_resuming_with_other_versions_is_said(tiny_run, stopped):
     manifest = json.loads(path.read_text())
     manifest["sessions"][0]["versions"]["torch"] = "1.0"
     path.write_text(json.dumps(manifest))
-    notes = []
-    tiny_run(progress=Notes(notes))
-    assert any("torch 1.0 →" in note for note in notes)
+    notes = Notes()
+    tiny_run(progress=notes)
+    assert any("torch 1.0 →" in note for note in notes.told)
     assert len(json.loads(path.read_text())["sessions"]) == 2
 
 
@@ -255,16 +256,6 @@ def test_settings_of_the_process_are_put_back(tiny_run):
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(1)
-
-
-class Notes:
-    """A progress that keeps the notes."""
-
-    def __init__(self, notes):
-        self.note = notes.append
-
-    def __getattr__(self, name):
-        return lambda *args: None
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,13 @@ from functools import partial
 
 import pytest
 import torch
+from notes import Notes
 from resuming import cut_and_whole, numbers_of
 from tiny import TINY, make_federation
 from trio import SMALLER, TRIO, rows_of
 
 from fmtlbench.base.errors import FmtlbenchError, UsageError
 from fmtlbench.config.resolve import resolve
-from fmtlbench.listeners import Listener
 from fmtlbench.weightings import WEIGHTINGS
 
 OWN = """\
@@ -91,18 +91,13 @@ def test_a_frozen_encoder_leaves_each_task_its_own_gradient(trio):
     torch.testing.assert_close(*heads, atol=1e-3, rtol=1e-2)
 
 
-def test_rows_tell_the_weights_and_a_note_says_once_who_has_nothing_to_weigh(trio_run):
-    told = []
-
-    class Notes(Listener):
-        def note(self, text):
-            told.append(text)
-
-    rows = rows_of(trio_run("local", **{"train.weighting": "rlw"}, progress=Notes()))
+def test_rows_tell_the_weights_and_a_note_says_once_who_has_nothing_to_weigh(trio_run, tmp_path):
+    notes = Notes()
+    rows = rows_of(trio_run("local", out=tmp_path, **{"train.weighting": "rlw"}, progress=notes))
     for row in rows:
         assert sorted(row["task_weights"]) == ["four", "two"]
         assert sum(row["task_weights"]["four"].values()) == pytest.approx(1)
-    assert [text for text in told if "weigh" in text] == [
+    assert [text for text in notes.told if "weigh" in text] == [
         "train.weighting=rlw: one task per step, so nothing to weigh for one"
     ]
     assert "task_weights" not in rows_of(trio_run("local"))[0]

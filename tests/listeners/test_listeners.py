@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from notes import Notes
 
 from fmtlbench import cli
 from fmtlbench.base.errors import UnknownNameError, UsageError
@@ -44,14 +45,6 @@ class Diary(Listener):
             file.write(line + "\\n")
 '''
 HOOKS = ("preparing", "begin", "step", "round_done", "note", "bill", "end")
-
-
-class Notes(Listener):
-    def __init__(self):
-        self.notes = []
-
-    def note(self, message):
-        self.notes.append(message)
 
 
 class Recorder(Listener):
@@ -152,7 +145,7 @@ def test_one_that_fails_is_dropped_with_one_note(hook, error):
     many = Listeners([bad, notes, recorder])
     for _ in range(2):
         tell(many, hook)
-    warnings = [note for note in notes.notes if note != "x"]
+    warnings = [note for note in notes.told if note != "x"]
     reason = " ".join(str(error).split())
     assert warnings == [f"--log failing: {type(error).__name__}: {reason}; the run goes on without it"]
     assert many.members == [notes, recorder] and recorder.told.count(hook) >= 2
@@ -192,7 +185,7 @@ def test_one_that_does_not_start_is_left_out():
     many.add(failing("__init__", RuntimeError("no server")))
     many.add(Notes)  # there is one already
     assert many.members == [notes]
-    assert notes.notes == ["--log failing: RuntimeError: no server; the run goes on without it"]
+    assert notes.told == ["--log failing: RuntimeError: no server; the run goes on without it"]
 
 
 @pytest.mark.parametrize(("name", "module"), [("tensorboard", "tensorboard"), ("wandb", "wandb")])
@@ -201,7 +194,7 @@ def test_a_missing_package_names_the_extra(name, module, monkeypatch):
     notes = Notes()
     many = Listeners([notes])
     many.add(LISTENERS[name])
-    (note,) = notes.notes
+    (note,) = notes.told
     assert f"--log {name}: " in note and f"pip install 'fmtlbench[{name}]'" in note and many.members == [notes]
 
 
@@ -228,7 +221,7 @@ def test_a_listener_that_fails_costs_a_warning_and_no_byte(tiny_run, shared_run,
     notes = Notes()
     told = tiny_run("local", rounds=2, out=tmp_path / "told", log=[own], progress=notes)
     assert files_of(told.folder) == files_of(plain.folder)
-    assert [note for note in notes.notes if "diary" in note] == [
+    assert [note for note in notes.told if "diary" in note] == [
         "--log diary: KeyError: 'number'; the run goes on without it"
     ]
 

@@ -12,6 +12,7 @@ import pytest
 import torch
 from fake_data import FakeReader
 from interrupt import AfterRound, Stopped
+from notes import Notes
 from tiny import TINY
 
 import fmtlbench
@@ -38,14 +39,6 @@ evaluation: [global, personal]
 """
 
 
-class Notes(Listener):
-    def __init__(self):
-        self.said = []
-
-    def note(self, message):
-        self.said.append(message)
-
-
 @pytest.fixture(scope="module")
 def result(tmp_path_factory):
     folder = tmp_path_factory.mktemp("all")
@@ -67,8 +60,8 @@ def stopped(tiny_run, tmp_path) -> Path:
 def test_an_unfinished_run_is_asked_after_its_last_checkpoint_and_says_so(stopped):
     notes = Notes()
     run = opened(stopped, notes)
-    assert run.done == 1 and "after round 1 of 2" in notes.said[0]
-    assert "was scored before the server's step" in notes.said[1]
+    assert run.done == 1 and "after round 1 of 2" in notes.told[0]
+    assert "was scored before the server's step" in notes.told[1]
     assert len(list(run.predictions(run.parties[0], "global", run.parties[0].tasks, [0]))) == 1
 
 
@@ -270,7 +263,7 @@ def test_padding_is_removed_where_it_was_put(result):
         top, left = (32 - height) // 2, (32 - width) // 2
         assert np.allclose(prediction.values["normals"], whole[:, top : top + height, left : left + width], atol=1e-5)
         assert sample_at_own_size(photos, prediction.index, ("image", "sal"))["sal"].shape == (height, width)
-    assert notes.said == ["pascal-multi: 1 images are larger than data.size: their predictions lack the border"]
+    assert notes.told == ["pascal-multi: 1 images are larger than data.size: their predictions lack the border"]
 
 
 def test_a_stretched_image_gets_its_prediction_at_its_own_size(result):
@@ -290,7 +283,7 @@ def test_a_stretched_image_gets_its_prediction_at_its_own_size(result):
             np.testing.assert_allclose(normals, whole, atol=1e-5)
         truth = sample_at_own_size(photos, prediction.index, ("image", "sal"))
         assert truth["sal"].shape == shape  # all of it, nothing cut
-    assert notes.said == []
+    assert notes.told == []
 
 
 def test_stretching_a_prediction():
@@ -344,8 +337,8 @@ def test_panel_rows_pair_truth_and_predictions(result, tiny_run, copy):
         check_comparable([runs[0], StoredRun(tiny_run(rounds=1).folder)])
 
 
-def test_runs_that_judge_on_other_images_have_no_common_panel(tiny_run):
-    runs = [opened(tiny_run("local", rounds=1, seed=seed).folder) for seed in (0, 1)]
+def test_runs_that_judge_on_other_images_have_no_common_panel(shared_run):
+    runs = [opened(shared_run("local", rounds=1, seed=seed).folder) for seed in (0, 1)]
     check_comparable(runs)
     assert [len(row.tasks) for row in panel_rows(runs, "global", limit=1)] == [1, 2]
     with pytest.raises(UsageError, match="on other personal images than"):

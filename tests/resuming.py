@@ -26,22 +26,31 @@ def numbers_of(result: RunResult) -> dict[str, bytes]:
     return {name: (result.folder / name).read_bytes() for name in NUMBERS}
 
 
-class InRounds(Listener):
-    """Calls `then(number)` at a training step, counted over all clients, of some rounds; all count from 1."""
+class Where(Listener):
+    """Knows how far a run is: its finished rounds, and the training steps of this one."""
+
+    done, steps = 0, 0
+
+    def begin(self, start):
+        self.done, self.steps = start.done, 0
+
+    def step(self, party, watch):
+        self.steps += 1
+
+    def round_done(self, row, timing):
+        self.done, self.steps = row["round"], 0
+
+
+class InRounds(Where):
+    """Calls `then(number)` at a training step, counted over all clients, of some rounds; both count from 1."""
 
     def __init__(self, rounds: Sequence[int], step: int, then: Callable[[int], None]) -> None:
         self.rounds, self.wanted, self.then = rounds, step, then
 
-    def begin(self, start):
-        self.number, self.steps = start.done + 1, 0
-
     def step(self, party, watch):
-        self.steps += 1
-        if self.steps == self.wanted and self.number in self.rounds:
-            self.then(self.number)
-
-    def round_done(self, row, timing):
-        self.number, self.steps = row["round"] + 1, 0
+        super().step(party, watch)
+        if self.steps == self.wanted and self.done + 1 in self.rounds:
+            self.then(self.done + 1)
 
 
 def cuts_and_whole(run: Callable[..., RunResult], folder: Path, rounds: Sequence[int], step: int = 1, **given):
@@ -66,21 +75,6 @@ def cut_and_whole(run: Callable[..., RunResult], folder: Path, number: int = 3, 
     """(the run that goes on after a cut in a round, the same run uninterrupted)."""
     (resumed,), whole = cuts_and_whole(run, folder, [number], **given)
     return resumed, whole
-
-
-class Where(Listener):
-    """Knows how far a run is: its finished rounds, and the training steps of this one."""
-
-    done, steps = 0, 0
-
-    def begin(self, start):
-        self.done, self.steps = start.done, 0
-
-    def step(self, party, watch):
-        self.steps += 1
-
-    def round_done(self, row, timing):
-        self.done, self.steps = row["round"], 0
 
 
 def whole_with_copies(run: Callable[..., RunResult], folder: Path, moments: Mapping[str, tuple]) -> RunResult:

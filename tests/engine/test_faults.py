@@ -124,7 +124,7 @@ def test_a_disk_that_really_refuses_is_one_line(tiny_run, shared_run, tmp_path):
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))  # a client's state has several MB
         try:
-            tiny_run("local", rounds=1)
+            tiny_run("local", rounds=2)
         except FmtlbenchError as error:
             said.write_text(str(error))
 
@@ -135,7 +135,7 @@ def test_a_disk_that_really_refuses_is_one_line(tiny_run, shared_run, tmp_path):
     message = said.read_text()
     assert "could not save a checkpoint" in message and "run the same command again" in message
     assert "\n" not in message
-    assert not tiny_run("local", rounds=1).reused
+    assert not tiny_run("local", rounds=2).reused
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs POSIX permissions")
@@ -244,7 +244,7 @@ def test_an_overflow_under_scaling_halves_the_scale_and_skips_the_step(tiny_run,
 
 def test_gradients_that_overflow_at_any_scale_stop_the_run(tiny_run, overflow, monkeypatch):
     overflow(lambda: True)
-    monkeypatch.setattr(torch.amp, "GradScaler", partial(torch.amp.GradScaler, init_scale=16.0))
+    monkeypatch.setattr(torch.amp, "GradScaler", partial(torch.amp.GradScaler, init_scale=8.0))  # four steps go down
     with pytest.raises(FmtlbenchError, match="gradients of depth, edge overflow fp16"):
         tiny_run("local", rounds=20, **{"train.amp": "fp16"})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,14 @@ os.environ["FMTLBENCH_ENERGY"] = "off"
 def reference() -> Folder:
     """Outputs of the public reference implementations: `reference / "B_losses" / "losses.npz"` is a path."""
     return Folder()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_power_cuts() -> Iterator[None]:
+    """Nothing here asks what survives a power cut: waiting for the disk, dozens of times a run, is left out."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda handle: None)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -62,6 +71,13 @@ def tiny_run(tmp_path, tiny_run_in):
         return tiny_run_in(algo=algo, **{"out": tmp_path / "runs", **given})
 
     return run
+
+
+@pytest.fixture(scope="session")
+def shared_run(tiny_run_in, tmp_path_factory):
+    """The same for those who only look: a run that was made for anybody is shown, not made again."""
+    out = tmp_path_factory.mktemp("shared")
+    return lambda algo="fedhca2", **given: tiny_run_in(algo=algo, **{"out": out, **given})
 
 
 @pytest.fixture

@@ -95,7 +95,10 @@ class StoredRun:
         """Say why there are no networks, and how they can be had."""
         if self.summary is None:
             return "unfinished, and without a checkpoint there is no network to ask; its command goes on with it"
-        return "keeps no networks (run --keep none); the run has to be made again: its command with --keep last --fresh"
+        why = "keeps no networks (run --keep none)"
+        if self.files.has_former_weights():
+            why = "its weights.safetensors was written by an earlier version (--keep weights or exact)"
+        return f"{why}; the run has to be made again: its command with --keep last --fresh"
 
     def open(self, data_root: Path | None, device: torch.device, progress: Listener) -> None:
         """Open the data, see that they are the run's, and set up its method as it was after the last round."""

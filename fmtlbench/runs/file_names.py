@@ -18,12 +18,13 @@ TUNING = "tuning.json"  # how the config was chosen, where a bench tuned it
 CHECKPOINTS, FIGURES, PREDICTIONS, LOGS = "checkpoint", "figures", "predictions", "logs"
 NETWORKS = "networks"  # of the last round, as they were scored: a file per client and the index
 INDEX = "index.json"
+FORMER_WEIGHTS = "weights.safetensors"  # the networks of a run of an earlier version
 EXAMPLES = "examples"  # in a folder of predictions: some of them as pictures, beside input and ground truth
 LISTING = "predictions.sha256"  # of external predictions: which files they were
 LOCK = ".lock"
 ABSENT = ".absent.json"  # how the file ends that says, beside where a run would lie, why there is none
 # In this order --fresh removes them: summary first, so that no moment shows a finished run without its rows.
-FILES = (SUMMARY, SUMS, COST, ROUNDS, TIMING, REPEATED, MANIFEST, CONFIG)
+FILES = (SUMMARY, SUMS, FORMER_WEIGHTS, COST, ROUNDS, TIMING, REPEATED, MANIFEST, CONFIG)
 
 # What makes a finished run that others can read and check: all but its networks, predictions and figures.
 RECORDS = (CONFIG, MANIFEST, ROUNDS, TIMING, REPEATED, TUNING, LISTING, SUMS, COST, SUMMARY)

@@ -120,6 +120,10 @@ class RunFolder:
         """Say whether the networks of the last round are kept, all of them: their index is written last."""
         return self.networks_index.is_file()
 
+    def has_former_weights(self) -> bool:
+        """Say whether an earlier version has kept the networks, in a file that is not read any more."""
+        return (self.path / file_names.FORMER_WEIGHTS).is_file()
+
     @property
     def sums(self) -> Path:
         """Return the file of what the scores of the last round were computed from."""

@@ -9,13 +9,13 @@ import pytest
 import torch
 from judging_clients import TENSORS, WIDTHS, JudgingClient, JudgingFederation
 from toy_rounds import measured_for
-from toys import aggregate, make, make_parties, make_round, of
+from toys import aggregate, make, make_parties, make_round, of, renumbered, through_disk
 
 from fmtlbench.algorithms._foreign import encoder_losses
 from fmtlbench.algorithms.fedala import choose_tensors, join_spans, last_stage
 from fmtlbench.algorithms.fedfomo import fomo_weights, loss_gains
 from fmtlbench.algorithms.ifca import add_noise, lowest
-from fmtlbench.exchange import Party, Round, Rows, TensorSlice
+from fmtlbench.exchange import Round, Rows, TensorSlice
 
 SETS = [("depth", "edge"), ("depth",), ("semseg", "normals", "edge"), ("edge",)]
 ALL_FOUR = [0, 1, 2, 3]
@@ -29,19 +29,6 @@ def adopt(method, client, index=1):
     client.round = index
     with torch.no_grad():
         method.adopt(client)
-
-
-def renamed(parties, order):
-    """The same clients with other numbers: new client k is old client order[k]."""
-    return tuple(Party(k, p.id, p.dataset, p.tasks, p.samples) for k, p in enumerate(parties[i] for i in order))
-
-
-def as_saved(state):
-    """A state as it comes back from a checkpoint: tuples as lists, keys as text."""
-    if isinstance(state, dict):
-        assert all(isinstance(key, str) for key in state)
-        return {key: as_saved(value) for key, value in state.items()}
-    return [as_saved(value) for value in state] if isinstance(state, (list, tuple)) else state
 
 
 # -- judging encoders --------------------------------------------------------------------------------------------------
@@ -370,7 +357,7 @@ def test_fedfomo_explores_less_and_less():
 
 def test_fedfomos_parcels_follow_a_renaming_and_survive_a_checkpoint():
     parties, order = make_parties([("depth",)] * 6), [3, 0, 5, 1, 4, 2]
-    others = renamed(parties, order)
+    others = renumbered(parties, order)
     method, _ = stored(parties, models=3)
     other, _ = stored(others, models=3)
     for k in range(6):
@@ -379,7 +366,7 @@ def test_fedfomos_parcels_follow_a_renaming_and_survive_a_checkpoint():
     told = measured_for("fedfomo", parties, make_round(parties, index=1))
     stored(parties, method=method, index=1, told=told)
     copy = make("fedfomo", parties, models=3)
-    copy.load_state_dict(as_saved(method.state_dict()))
+    copy.load_state_dict(through_disk(method.state_dict()))
     for i in range(6):
         mine, theirs = method.parcel(i), copy.parcel(i)
         assert mine.keys() == theirs.keys() and all(torch.equal(mine[j], theirs[j]) for j in mine)
@@ -544,7 +531,7 @@ def test_ifca_needs_to_be_told_a_choice():
 
 def test_ifcas_clusters_follow_a_renaming_and_any_order_of_rows():
     parties, order = make_parties([("depth",)] * 6), [3, 0, 5, 1, 4, 2]
-    others = renamed(parties, order)
+    others = renumbered(parties, order)
 
     def results(parties, order):
         method = make("ifca", parties)
@@ -573,31 +560,12 @@ def test_ifca_says_when_all_choose_the_same():
 
 
 @pytest.mark.parametrize("name", ["fedala", "fedfomo", "ifca"])
-@pytest.mark.parametrize("done", [1, 2, 3])
-def test_a_resumed_server_goes_on_as_an_uninterrupted_one(name, done):
-    parties = make_parties(SETS)
-    options = {"fedala": {"max_passes": 2}, "fedfomo": {"models": 3}, "ifca": {"sigma": 0.5}}[name]
-    attendance = [[0, 1, 2], [0, 1, 3], ALL_FOUR, [1, 2], ALL_FOUR]
-    federation = JudgingFederation(make(name, parties, **options))
-    for index, present in enumerate(attendance):
-        if index == done:
-            state = as_saved(federation.method.state_dict())
-            federation.method = make(name, parties, **options)
-            federation.method.load_state_dict(state)
-        federation.round(index, present)
-    whole = JudgingFederation(make(name, parties, **options))
-    whole.rounds(attendance)
-    assert torch.equal(federation.encoders(), whole.encoders())
-    assert federation.parcels == whole.parcels
-
-
-@pytest.mark.parametrize("name", ["fedala", "fedfomo", "ifca"])
 def test_rounds_follow_a_renaming_of_the_clients(name):
     parties, order = make_parties(SETS), [2, 0, 3, 1]
     options = {"fedala": {"max_passes": 2}, "fedfomo": {"models": 3}, "ifca": {"sigma": 0.5}}[name]
     attendance = [ALL_FOUR, [0, 1, 3], ALL_FOUR]
     mine = JudgingFederation(make(name, parties, **options))
     mine.rounds(attendance)
-    theirs = JudgingFederation(make(name, renamed(parties, order), **options))
+    theirs = JudgingFederation(make(name, renumbered(parties, order), **options))
     theirs.rounds([sorted(order.index(i) for i in present) for present in attendance])
     torch.testing.assert_close(theirs.encoders(), mine.encoders()[order], atol=1e-4, rtol=1e-4)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from judging_clients import JudgingClient
 from toy_rounds import measured_for
-from toys import make, make_parties, make_round, of, reorder
+from toys import make, make_parties, make_round, of
 
 from fmtlbench.algorithms.fedatlas import Relations, affinities, decoder_weights, encoder_weights, relation_matrix
 from fmtlbench.exchange import Owner, Party, Round, Rows
@@ -209,27 +209,6 @@ def test_relations_that_are_no_numbers_leave_everybody_alone_and_say_so():
 
 
 # -- who is there, in which order --------------------------------------------------------------------------------------
-
-
-def test_the_order_of_the_rows_and_the_clients_numbers_make_no_difference():
-    parties, order = make_parties(SETS), [3, 0, 4, 1, 2]
-    rnd = make_round(parties)
-    measured = measured_for("fedatlas", parties, rnd)
-    new = aggregate(make("fedatlas", parties), rnd, measured)
-    other, index = reorder(rnd, order)
-    got = aggregate(make("fedatlas", parties), other, measured)
-    for kind in new:
-        torch.testing.assert_close(got[kind], new[kind][index[kind]])
-    renamed = tuple(Party(k, p.id, p.dataset, p.tasks, p.samples) for k, p in enumerate(parties[i] for i in order))
-    rows = {}
-    for kind in ("encoder", "decoder"):
-        found = getattr(other, kind)
-        owners = tuple(Owner(order.index(o.client), o.task) for o in found.owners)
-        rows[kind] = Rows(owners, found.before, found.after, found.tensors)
-    theirs = Round(0, renamed, **rows)
-    got = aggregate(make("fedatlas", renamed), theirs, measured_for("fedatlas", renamed, theirs))
-    for kind in new:
-        torch.testing.assert_close(got[kind], new[kind][index[kind]])
 
 
 def test_only_who_is_there_counts():

@@ -8,10 +8,10 @@ import math
 import numpy as np
 import pytest
 import torch
-from toys import ENCODER, make, make_parties, make_round, reorder
+from toys import ENCODER, make, make_parties, make_round, renumber, renumbered, reorder, through_disk
 
 from fmtlbench.algorithms.fedhca2 import inner_products
-from fmtlbench.engine.state_trees import join_tree, split_tree
+from fmtlbench.engine.state_trees import split_tree
 from fmtlbench.exchange import Owner, Round, Rows
 from fmtlbench.exchange import algebra as row_algebra
 
@@ -41,11 +41,6 @@ def only(rnd, *clients):
 
 def weights(method):
     return method.diagnostics()
-
-
-def through_disk(state):
-    tensors, skeleton = split_tree(state)
-    return join_tree({k: t.clone() for k, t in tensors.items()}, json.loads(json.dumps(skeleton)))
 
 
 def assert_same(got, want):
@@ -165,27 +160,6 @@ def test_state_through_a_checkpoint_continues_bit_for_bit(stop, options):
     assert json.dumps(split_tree(one.state_dict())[1]) == json.dumps(split_tree(other.state_dict())[1])
 
 
-def test_a_saved_state_is_not_changed_by_later_rounds():
-    history = rounds(3)
-    method = make("fedhca2", PARTIES)
-    play(method, *history[:2])
-    state = method.state_dict()
-    copy = through_disk(state)
-    play(method, history[2])
-    tensors, skeleton = split_tree(state)
-    wanted, wanted_skeleton = split_tree(copy)
-    assert skeleton == wanted_skeleton
-    assert all(torch.equal(tensors[k], wanted[k]) for k in wanted)
-
-
-def test_the_round_itself_is_not_changed():
-    rnd = make_round(PARTIES)
-    copies = {kind: (getattr(rnd, kind).before.clone(), getattr(rnd, kind).after.clone()) for kind in KINDS}
-    play(make("fedhca2", PARTIES), rnd, rnd)
-    for kind, (before, after) in copies.items():
-        assert torch.equal(getattr(rnd, kind).before, before) and torch.equal(getattr(rnd, kind).after, after)
-
-
 def test_absent_clients_keep_their_hyper_weights_and_momentum():
     method = make("fedhca2", PARTIES)
     history = rounds(3, step=1.0)
@@ -249,17 +223,10 @@ def test_permuting_clients_permutes_the_result(order):
 def test_renumbering_clients_renumbers_everything():
     """The same federation listed in another order: clients get other indices, results the same values."""
     order = (3, 0, 4, 2, 1)  # old index of each new client
-    other = make_parties([TASKS[i] for i in order])
-    other = tuple(type(p)(p.index, p.id, PARTIES[i].dataset, p.tasks, p.samples) for p, i in zip(other, order))
-    a, b = make("fedhca2", PARTIES), make("fedhca2", other)
+    a, b = make("fedhca2", PARTIES), make("fedhca2", renumbered(PARTIES, order))
     for rnd in rounds(3, step=1.0):
-        turned, index = reorder(rnd, order)
-        renamed = {}
-        for kind in KINDS:
-            rows = getattr(turned, kind)
-            owners = tuple(Owner(order.index(o.client), o.task) for o in rows.owners)
-            renamed[kind] = Rows(owners, rows.before, rows.after, rows.tensors)
-        want, got = play(a, rnd), play(b, Round(rnd.index, other, **renamed))
+        turned, index = renumber(rnd, order)
+        want, got = play(a, rnd), play(b, turned)
         assert_close(got, {kind: want[kind][index[kind]] for kind in KINDS}, rtol=1e-4, atol=1e-5)
     for new, old in enumerate(order):
         assert b.alpha.weights[new] == pytest.approx(a.alpha.weights[old], abs=1e-5)
@@ -309,14 +276,6 @@ def test_opposite_updates_stay_finite(size):
         new = play(method, make_round(parties, seed=r, index=r, updates=updates))
         assert all(torch.isfinite(rows).all() for rows in new.values())
         assert all(math.isfinite(w) for w in weights(method)["alpha"].values())
-
-
-def test_one_client_that_did_not_move():
-    delta = np.random.default_rng(0).normal(size=(5, sum(s for _, s in ENCODER)))
-    delta[2] = 0
-    method = make("fedhca2", PARTIES)
-    new = play(method, make_round(PARTIES, updates=(delta, 0.0)), make_round(PARTIES, updates=(delta, 0.0)))
-    assert torch.isfinite(new["encoder"]).all()
 
 
 def test_other_devices_and_types_are_the_inputs():

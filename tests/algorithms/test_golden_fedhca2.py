@@ -18,11 +18,7 @@ FILES = "A_aggregation/fedhca2repo_{}_{}_{}.npz"
 CASES = ["st_mt_1", "st_mt_2"]
 ALL_CASES = [*CASES, "st_interleaved"]  # there encoders are averaged otherwise, all else is the same
 REGIMES = ["moderate", "strong", "tiny"]
-ABLATION = {
-    "fedhca2": {},
-    "enc_only": {"decoder": "none"},
-    "dec_only": {"encoder": "none"},
-}
+ABLATION = {"fedhca2": {}, "enc_only": {"decoder": "none"}, "dec_only": {"encoder": "none"}}
 
 
 def check_rounds(folder, case, algo, regime, method, kinds, monkeypatch=None):

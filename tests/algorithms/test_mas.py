@@ -13,7 +13,7 @@ import torch
 from fake_clients import TENSORS, QuadraticClient
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from toys import make, make_parties, make_round
+from toys import make, make_parties, make_round, renumbered
 
 from fmtlbench.algorithms import ALGORITHMS
 from fmtlbench.algorithms.mas import (
@@ -335,10 +335,7 @@ class Federation:
             client.vector(track).mul_(0.999)  # a decay moves what is not trained, too
             for kind, of in (("encoder", [None]), ("decoder", tasks)):
                 for task, row, start in zip(
-                    of,
-                    self.read(i, kind, [(track, task) for task in of]),
-                    self.begun[i, kind, track],
-                    strict=True,
+                    of, self.read(i, kind, [(track, task) for task in of]), self.begun[i, kind, track], strict=True
                 ):
                     row.copy_(start + noise(client.party, index, task or "+".join(sorted(tasks)), len(row)))
 
@@ -549,7 +546,7 @@ def test_clients_count_by_their_images_or_alike():
 def test_renaming_clients_changes_nothing():
     """Numbers and order of the clients: the same groups, the same models."""
     order = [3, 0, 4, 2, 1]  # new client k is old client order[k]
-    parties = tuple(Party(k, p.id, p.dataset, p.tasks, p.samples) for k, p in enumerate(PARTIES[old] for old in order))
+    parties = renumbered(PARTIES, order)
     plain = Federation(rounds=8, merge=0.25)
     other = Federation(parties, rounds=8, merge=0.25)
     plain.affinity = other.affinity = uneven

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+
 import numpy as np
 import torch
 from toy_rounds import DECODER, ENCODER, layout, local_steps, measured_for
 
 from fmtlbench.algorithms import ALGORITHMS
+from fmtlbench.engine.state_trees import join_tree, split_tree
 from fmtlbench.exchange import Owner, Party, Round, Rows
 
 TASKS = ("depth", "edge", "normals", "semseg")
@@ -78,6 +82,29 @@ def reorder(rnd, order):
     return Round(rnd.index, rnd.parties, **rows, steps=rnd.steps, measured=rnd.measured), {
         k: index for k, (_, index) in made.items()
     }
+
+
+def renumbered(parties, order):
+    """The same clients with other numbers: new client k is old client order[k]."""
+    return tuple(dataclasses.replace(parties[old], index=new) for new, old in enumerate(order))
+
+
+def renumber(rnd, order):
+    """The same round of clients with other numbers, and which rows of `rnd` its rows are."""
+    other, index = reorder(rnd, order)
+    rows = {}
+    for kind in ("encoder", "decoder"):
+        found = getattr(other, kind)
+        owners = tuple(Owner(order.index(owner.client), owner.task) for owner in found.owners)
+        rows[kind] = Rows(owners, found.before, found.after, found.tensors)
+    steps = {new: rnd.steps[old] for new, old in enumerate(order)}
+    return Round(rnd.index, renumbered(rnd.parties, order), **rows, steps=steps), index
+
+
+def through_disk(tree):
+    """A state as a checkpoint brings it back."""
+    tensors, skeleton = split_tree(tree)
+    return join_tree({k: t.clone() for k, t in tensors.items()}, json.loads(json.dumps(skeleton)))
 
 
 class FakeLocal:

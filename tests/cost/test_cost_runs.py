@@ -15,6 +15,8 @@ import pytest
 from fake_sensors import FakeTracker
 from interrupt import AtStep, Stopped, die
 from kit import TINY
+from notes import Notes
+from resuming import numbers_of
 
 from fmtlbench.cli import main
 from fmtlbench.config.resolve import resolve
@@ -23,19 +25,9 @@ from fmtlbench.cost.compute import flops_of
 from fmtlbench.data.views import ClientData, View
 from fmtlbench.engine.factory import ClientFactory
 from fmtlbench.engine.federation import Federation
-from fmtlbench.listeners import Listener
 
-DETERMINISTIC = ("metrics.jsonl", "summary.json", "config.yaml")
 PHASES = {"train", "upload", "aggregate", "download", "evaluate", "checkpoint", "other"}
 BUSY = {"load", "step", "warmup", "evaluate", "other"}
-
-
-class Notes(Listener):
-    def __init__(self):
-        self.told = []
-
-    def note(self, message):
-        self.told.append(message)
 
 
 @pytest.fixture
@@ -48,11 +40,7 @@ def read(result, name="cost.json"):
     return json.loads(text) if name.endswith(".json") else [json.loads(line) for line in text.splitlines()]
 
 
-def same_bytes(one, two):
-    return all((one.folder / n).read_bytes() == (two.folder / n).read_bytes() for n in DETERMINISTIC)
-
-
-def test_what_a_run_leaves(tiny_run, sensors, tmp_path):
+def test_what_a_run_leaves(tiny_run, shared_run, sensors):
     result = tiny_run(energy=True, country="FRA")
     cost, rows = read(result), read(result, "timing.jsonl")
     assert set(cost["seconds"]) == PHASES and cost["seconds_total"] == pytest.approx(sum(cost["seconds"].values()))
@@ -71,11 +59,11 @@ def test_what_a_run_leaves(tiny_run, sensors, tmp_path):
     assert cost["memory"]["process"] > 10**7 and cost["memory"]["device"] is None
     for client_id, flops in cost["flops"].items():
         assert 2 * flops["forward"] < flops["train"] < 3.5 * flops["forward"], client_id
-    assert same_bytes(result, tiny_run(out=tmp_path / "off"))  # measuring moves no number, nor the place the hash
+    assert numbers_of(result) == numbers_of(shared_run())  # measuring moves no number, nor the place the hash
 
 
-def test_time_is_booked_to_clients_and_the_first_batch_apart(tiny_run):
-    rows = read(tiny_run(), "timing.jsonl")
+def test_time_is_booked_to_clients_and_the_first_batch_apart(shared_run):
+    rows = read(shared_run(), "timing.jsonl")
     ids = {"pascal-human_parts", "nyud-multi"}
     for row in rows:
         assert set(row["clients"]) == ids and row["session"] == rows[0]["session"]
@@ -204,7 +192,7 @@ def test_resuming_adds_up_and_shows_what_was_made_again(tiny_run, killed, tmp_pa
     assert cost["repeated"]["bytes_up"] == 2 * result.summary["bytes_up"] // 4
     assert cost["spent"]["kwh"] == pytest.approx(0.00125 * 7)
     assert cost["spent"]["seconds"] > cost["seconds_total"]
-    assert same_bytes(result, tiny_run(**{**killed, "out": tmp_path / "whole"}))
+    assert numbers_of(result) == numbers_of(tiny_run(**{**killed, "out": tmp_path / "whole"}))
 
 
 def test_setting_aside_twice_counts_once(tiny_run, killed, monkeypatch):

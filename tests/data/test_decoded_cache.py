@@ -134,8 +134,7 @@ def test_numbers_are_stored_compactly_and_exactly(tmp_path, array, bytes_per_num
 
 
 @pytest.mark.parametrize(
-    "subset",
-    [{"tasks": ("depth",)}, {"count": 5}, {"count": 3, "tasks": ("sal", "edge")}, {"tasks": ()}, {"count": 8}],
+    "subset", [{"tasks": ("depth",)}, {"count": 5}, {"count": 3, "tasks": ("sal", "edge")}, {"tasks": ()}, {"count": 8}]
 )
 def test_fewer_tasks_or_images_are_found_in_the_cache_of_all(tmp_path, subset):
     build_cache(FakeReal(COUNT), tmp_path)

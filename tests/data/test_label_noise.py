@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from fake_real import FakeReal, position_sample
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit import DUO, TINY
+from resuming import cut_and_whole, numbers_of
 
 from fmtlbench.base.errors import UsageError
 from fmtlbench.base.seeds import stream
@@ -229,11 +231,12 @@ def test_real_samples_of_all_sizes(domain):
 # -- runs --------------------------------------------------------------------------------------------------------------
 
 
-def test_a_run_says_who_has_wrong_labels_and_goes_on_as_if_never_stopped(tiny_run, tmp_path):
+def test_a_run_says_who_has_wrong_labels_and_goes_on_as_if_never_stopped(tiny_run, shared_run, tmp_path):
     from fmtlbench.runs.folder import RunFolder
 
     noise = {"data.label_noise": {"nyud-multi": 0.5}}
-    plain, noisy = tiny_run("fedavg"), tiny_run("fedavg", **noise)
+    plain, (resumed, noisy) = shared_run("fedavg"), cut_and_whole(partial(tiny_run, "fedavg", **noise), tmp_path, 2)
+    assert numbers_of(resumed) == numbers_of(noisy)
     told = {c["id"]: c.get("label_noise") for c in noisy.summary["clients"]}
     assert told == {"pascal-human_parts": None, "nyud-multi": 0.5}
     assert all("label_noise" not in client for client in plain.summary["clients"])
@@ -242,22 +245,9 @@ def test_a_run_says_who_has_wrong_labels_and_goes_on_as_if_never_stopped(tiny_ru
     assert one["pascal-human_parts"] == other["pascal-human_parts"]
     assert one["nyud-multi"] != other["nyud-multi"]
 
-    def stop_after(done):
-        class Stop(Listener):
-            def round_done(self, row, timing):
-                if row["round"] == done:
-                    raise KeyboardInterrupt
 
-        return Stop()
-
-    with pytest.raises(KeyboardInterrupt):
-        tiny_run("fedavg", out=tmp_path / "again", progress=stop_after(1), **noise)
-    resumed = tiny_run("fedavg", out=tmp_path / "again", **noise)
-    assert (resumed.folder / "metrics.jsonl").read_bytes() == (noisy.folder / "metrics.jsonl").read_bytes()
-
-
-def test_nobody_with_wrong_labels_is_as_before(tiny_run):
-    none, zero = tiny_run("fedavg"), tiny_run("fedavg", **{"data.label_noise": {"nyud-multi": 0.0}})
+def test_nobody_with_wrong_labels_is_as_before(shared_run):
+    none, zero = shared_run("fedavg"), shared_run("fedavg", **{"data.label_noise": {"nyud-multi": 0.0}})
     assert (none.folder / "metrics.jsonl").read_bytes() == (zero.folder / "metrics.jsonl").read_bytes()
     assert none.summary["clients"] == zero.summary["clients"]
 

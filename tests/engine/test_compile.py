@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from interrupt import stopped_and_whole
+from resuming import cut_and_whole
 from safetensors import safe_open
 from torch import nn
 
@@ -117,7 +117,7 @@ def test_a_compiled_run_resumes_predicts_and_keeps_its_names(tiny_run, scenario,
         torch._dynamo.reset()  # as in a new process
         return tiny_run("local", **small, **COMPILED, **given)
 
-    resumed, whole = stopped_and_whole(run, tmp_path, rounds_done=1)
+    resumed, whole = cut_and_whole(run, tmp_path, 2)
     assert whole.folder.name != eager.folder.name and whole.summary["setting_text"]["train.compile"] is True
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] >= 1
     assert names_in(whole.folder) == names_in(eager.folder) != {}

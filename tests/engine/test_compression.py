@@ -6,8 +6,8 @@ import math
 
 import pytest
 import torch
-from interrupt import stopped_and_whole
-from kit import TINY, TWINS, rows_of
+from kit import SMALLER, TINY, TWINS, rows_of
+from resuming import cut_and_whole, numbers_of
 
 import fmtlbench
 from fmtlbench.config.run_config import FederationConfig
@@ -101,8 +101,8 @@ def twin_run(tmp_path):
     file.write_text(TWINS)
 
     def run(algo, **given):
-        arguments = {"scenario": str(file), "rounds": 2, "out": tmp_path / "runs", "device": "cpu"}
-        return fmtlbench.run(algo, **{**arguments, **TINY, **given})
+        arguments = {"scenario": str(file), "rounds": 2, "out": tmp_path / "runs", "device": "cpu", "keep": "none"}
+        return fmtlbench.run(algo, **{**arguments, **TINY, **SMALLER, "checkpoint_every": 9, **given})
 
     return run
 
@@ -126,8 +126,8 @@ def test_any_method_pays_less_to_send_and_as_much_to_receive(twin_run, algo):
 def test_interrupted_is_uninterrupted(twin_run, tmp_path):
     """Residuals are in the checkpoints."""
     options = {"federation.compression": "topk", "federation.compression_bits": 8, "rounds": 3}
-    stopped, whole = stopped_and_whole(lambda **given: twin_run("fedper", **{**options, **given}), tmp_path)
-    assert rows_of(stopped) == rows_of(whole)
+    resumed, whole = cut_and_whole(lambda **given: twin_run("fedper", **{**options, **given}), tmp_path)
+    assert numbers_of(resumed) == numbers_of(whole)
 
 
 def test_bad_values_are_refused():

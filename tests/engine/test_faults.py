@@ -7,12 +7,15 @@ import json
 import multiprocessing
 import os
 import resource
+import shutil
 import signal
 from functools import partial
 
 import pytest
 import torch
 from interrupt import AtStep, Stopped, unless
+from notes import Notes
+from resuming import cut_and_whole, numbers_of
 
 from fmtlbench.base.errors import FmtlbenchError
 from fmtlbench.engine import checkpoint, precision
@@ -36,15 +39,22 @@ class Armed(AtStep):
         super().step(party, watch)
 
 
-@pytest.fixture
-def stopped(tiny_run, tmp_path):
-    """The folder of a three-round run that was stopped in its third round."""
+@pytest.fixture(scope="module")
+def stopped_once(tiny_run_in, tmp_path_factory):
+    """Where a three-round run lies that was stopped in its third round."""
+    out = tmp_path_factory.mktemp("stopped")
     with pytest.raises(Stopped):
-        tiny_run(progress=AtStep(3, 4))
+        tiny_run_in(out, progress=AtStep(3, 4))
+    return out
+
+
+@pytest.fixture
+def stopped(stopped_once, tmp_path):
+    """The folder of that run, where `tiny_run` looks for it."""
+    shutil.copytree(stopped_once, tmp_path / "runs")
     (manifest,) = (tmp_path / "runs").rglob("manifest.json")
-    folder = manifest.parent
-    assert checkpoint.available(folder / "checkpoint") == [1, 2]
-    return folder
+    assert checkpoint.available(manifest.parent / "checkpoint") == [1, 2]
+    return manifest.parent
 
 
 def files(folder, done):
@@ -52,7 +62,7 @@ def files(folder, done):
 
 
 @pytest.mark.parametrize("damage", ["truncate", "flip", "remove", "index"])
-def test_a_damaged_newest_checkpoint_costs_a_round_not_the_run(tiny_run, tmp_path, stopped, damage):
+def test_a_damaged_newest_checkpoint_costs_a_round_not_the_run(tiny_run, shared_run, stopped, damage):
     tensors = next(f for f in files(stopped, 2) if f.name == "client-001.safetensors")
     if damage == "truncate":
         os.truncate(tensors, tensors.stat().st_size // 2)
@@ -65,12 +75,11 @@ def test_a_damaged_newest_checkpoint_costs_a_round_not_the_run(tiny_run, tmp_pat
     else:
         next(f for f in files(stopped, 2) if f.suffix == ".json").write_text("{")
 
-    notes = []
-    resumed = tiny_run(progress=Notes(notes))
-    assert any("damaged checkpoint" in note and "round-00002" in note for note in notes)
-    assert any("going on after round 1 of 3" in note for note in notes)
-    whole = tiny_run(out=tmp_path / "whole")
-    assert (resumed.folder / "metrics.jsonl").read_bytes() == (whole.folder / "metrics.jsonl").read_bytes()
+    notes = Notes()
+    resumed = tiny_run(progress=notes)
+    assert any("damaged checkpoint" in note and "round-00002" in note for note in notes.told)
+    assert any("going on after round 1 of 3" in note for note in notes.told)
+    assert numbers_of(resumed) == numbers_of(shared_run())
 
 
 def test_no_intact_checkpoint_is_an_error_and_touches_nothing(tiny_run, stopped):
@@ -82,10 +91,11 @@ def test_no_intact_checkpoint_is_an_error_and_touches_nothing(tiny_run, stopped)
         tiny_run()
     assert "\n" not in str(caught.value)
     assert {path: path.read_bytes() for path in stopped.rglob("*") if path.is_file()} == before
-    assert not tiny_run(fresh=True).reused
+    with pytest.raises(Stopped):
+        tiny_run(fresh=True, progress=AtStep(1))  # its first round
 
 
-def test_a_full_disk_keeps_the_last_good_round(tiny_run, tmp_path, monkeypatch):
+def test_a_full_disk_keeps_the_last_good_round(tiny_run, shared_run, tmp_path, monkeypatch):
     def full(tensors, file):
         file.write_bytes(b"half of it")
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -103,11 +113,10 @@ def test_a_full_disk_keeps_the_last_good_round(tiny_run, tmp_path, monkeypatch):
     (manifest,) = (tmp_path / "runs").rglob("manifest.json")
     assert checkpoint.available(manifest.parent / "checkpoint") == [1]
     assert [p.name for p in (manifest.parent / "checkpoint").iterdir()] == ["round-00001"]
-    resumed, whole = tiny_run(), tiny_run(out=tmp_path / "whole")
-    assert (resumed.folder / "metrics.jsonl").read_bytes() == (whole.folder / "metrics.jsonl").read_bytes()
+    assert numbers_of(tiny_run()) == numbers_of(shared_run())
 
 
-def test_a_disk_that_really_refuses_is_one_line(tiny_run, tmp_path):
+def test_a_disk_that_really_refuses_is_one_line(tiny_run, shared_run, tmp_path):
     """The system's own refusal, here by a limit on file sizes, goes through every layer that writes."""
     said = tmp_path / "said.txt"
 
@@ -115,18 +124,18 @@ def test_a_disk_that_really_refuses_is_one_line(tiny_run, tmp_path):
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))  # a client's state has several MB
         try:
-            tiny_run()
+            tiny_run("local", rounds=2)
         except FmtlbenchError as error:
             said.write_text(str(error))
 
-    tiny_run("local", rounds=1)  # the data are in the cache from here on
+    shared_run(algo="local", rounds=1)  # the data are in the cache from here on
     child = multiprocessing.get_context("fork").Process(target=limited)
     child.start()
     child.join(120)
     message = said.read_text()
     assert "could not save a checkpoint" in message and "run the same command again" in message
     assert "\n" not in message
-    assert not tiny_run().reused
+    assert not tiny_run("local", rounds=2).reused
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs POSIX permissions")
@@ -177,21 +186,18 @@ def test_resuming_with_other_versions_is_said(tiny_run, stopped):
     manifest = json.loads(path.read_text())
     manifest["sessions"][0]["versions"]["torch"] = "1.0"
     path.write_text(json.dumps(manifest))
-    notes = []
-    tiny_run(progress=Notes(notes))
-    assert any("torch 1.0 →" in note for note in notes)
+    notes = Notes()
+    tiny_run(progress=notes)
+    assert any("torch 1.0 →" in note for note in notes.told)
     assert len(json.loads(path.read_text())["sessions"]) == 2
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("amp", ["bf16", "fp16"])
-def test_mixed_precision_trains_and_resumes(tiny_run, tmp_path, amp):
-    whole = tiny_run(out=tmp_path / "whole", **{"train.amp": amp})
-    assert [r["value"] for r in whole.scores] != [r["value"] for r in tiny_run().scores]
-    with pytest.raises(Stopped):
-        tiny_run(out=tmp_path / "cut", progress=AtStep(2), **{"train.amp": amp})
-    resumed = tiny_run(out=tmp_path / "cut", **{"train.amp": amp})
-    assert (resumed.folder / "metrics.jsonl").read_bytes() == (whole.folder / "metrics.jsonl").read_bytes()
+def test_mixed_precision_trains_and_resumes(tiny_run, shared_run, tmp_path, amp):
+    resumed, whole = cut_and_whole(partial(tiny_run, **{"train.amp": amp}), tmp_path, 2)
+    assert numbers_of(resumed) == numbers_of(whole)
+    assert [r["value"] for r in whole.scores] != [r["value"] for r in shared_run().scores]
 
 
 def test_a_precision_that_ends_the_process_is_one_line(tiny_run, monkeypatch):
@@ -236,8 +242,9 @@ def test_an_overflow_under_scaling_halves_the_scale_and_skips_the_step(tiny_run,
     assert kept[0]["vector"].isfinite().all()
 
 
-def test_gradients_that_overflow_at_any_scale_stop_the_run(tiny_run, overflow):
+def test_gradients_that_overflow_at_any_scale_stop_the_run(tiny_run, overflow, monkeypatch):
     overflow(lambda: True)
+    monkeypatch.setattr(torch.amp, "GradScaler", partial(torch.amp.GradScaler, init_scale=8.0))  # four steps go down
     with pytest.raises(FmtlbenchError, match="gradients of depth, edge overflow fp16"):
         tiny_run("local", rounds=20, **{"train.amp": "fp16"})
 
@@ -249,16 +256,6 @@ def test_settings_of_the_process_are_put_back(tiny_run):
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(1)
-
-
-class Notes:
-    """A progress that keeps the notes."""
-
-    def __init__(self, notes):
-        self.note = notes.append
-
-    def __getattr__(self, name):
-        return lambda *args: None
 
 
 @pytest.mark.parametrize(
@@ -273,27 +270,3 @@ def test_a_refusal_leaves_no_run_folder(tiny_run, tmp_path, overrides, message):
     with pytest.raises(FmtlbenchError, match=message):
         tiny_run(**overrides)
     assert not list((tmp_path / "runs").rglob("*"))
-
-
-@pytest.mark.parametrize(
-    "body, message",
-    [
-        ("{'encoder': rnd.encoder.after[:1]}", r"returned \(1, \d+\) for 'encoder', expected a tensor of shape \(2,"),
-        ("{'encoder': None}", "returned None for 'encoder'"),
-        ("{'decoder': rnd.encoder.after}", "returned 'decoder', but only encoder travelled"),
-    ],
-)
-def test_a_method_that_returns_nonsense_is_told_so(tiny_run, tmp_path, body, message):
-    path = tmp_path / "broken.py"
-    path.write_text(
-        "from fmtlbench.algorithms import ALGORITHMS, Algorithm\n"
-        "@ALGORITHMS.register('broken')\n"
-        "class Broken(Algorithm):\n"
-        "    title, paper = 'Broken', 'none'\n"
-        "    def shared(self, index):\n"
-        "        return ('encoder',)\n"
-        "    def aggregate(self, rnd):\n"
-        f"        return {body}\n"
-    )
-    with pytest.raises(FmtlbenchError, match=message):
-        tiny_run(str(path))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from interrupt import stopped_and_whole
 from kit import TINY, make_federation, rows_of
+from resuming import cut_and_whole, numbers_of
 
 import fmtlbench
 from fmtlbench.config.run_config import FederationConfig
@@ -108,8 +108,8 @@ def test_interrupted_is_uninterrupted(scenario, tmp_path, algo):
         return fmtlbench.run(algo, scenario=scenario, **given)
 
     faults = {"federation.dropout": 0.3, "federation.stragglers": 0.5}
-    stopped, whole = stopped_and_whole(lambda **given: run(**{**faults, **given}), tmp_path)
-    assert rows_of(stopped) == rows_of(whole)
+    resumed, whole = cut_and_whole(lambda **given: run(**{**faults, **given}), tmp_path)
+    assert numbers_of(resumed) == numbers_of(whole)
 
 
 def test_the_rows_of_a_run_tell_whom_faults_met(scenario, tmp_path):

@@ -53,21 +53,24 @@ def test_every_architecture_learns_in_a_federation(tiny_run, network):
 
 
 def test_whole_models_of_clients_with_other_numbers_of_tasks_are_refused(scenario_file):
+    def asked(algo, **given):
+        admit(resolve(algo, scenario_file, overrides={**whole, **given}))
+
     whole = {**SMALL, **NETWORKS["md"], "federation.exchange": "models"}
     with pytest.raises(UsageError, match=r"1 and 2 tasks do not fit.*NULL.*algo.shared=encoder"):
-        admit(resolve("fedavg", scenario_file, overrides=whole))
+        asked("fedavg")
     with pytest.raises(UsageError, match=r"algo.decoder=none"):
-        admit(resolve("fedhca2", scenario_file, overrides=whole))
+        asked("fedhca2")
     for algo, options in (("fedavg", {"algo.shared": "encoder"}), ("fedper", {}), ("local", {}), ("matfl", {})):
-        admit(resolve(algo, scenario_file, overrides={**whole, **options}))
-    admit(resolve("fedavg", scenario_file, overrides={**whole, **NETWORKS["tc"]}))
+        asked(algo, **options)
+    asked("fedavg", **NETWORKS["tc"])
     # FedSTA's decoders stay home, or travel in every tenth round, say: nine rounds never get there, ten do.
-    admit(resolve("fedsta", scenario_file, overrides={**whole, "federation.rounds": 10}))
-    admit(resolve("fedsta", scenario_file, overrides={**whole, "federation.rounds": 9, "algo.unify_every": 10}))
+    asked("fedsta", **{"federation.rounds": 10})
+    asked("fedsta", **{"federation.rounds": 9, "algo.unify_every": 10})
     with pytest.raises(UsageError, match=r"NULL.*\(--set algo.unify_every=null\)") as refused:
-        admit(resolve("fedsta", scenario_file, overrides={**whole, "federation.rounds": 10, "algo.unify_every": 10}))
+        asked("fedsta", **{"federation.rounds": 10, "algo.unify_every": 10})
     way_out = parse_overrides(re.findall(r"--set (algo\S+)\)", str(refused.value)))
-    admit(resolve("fedsta", scenario_file, overrides={**whole, "federation.rounds": 10, **way_out}))
+    asked("fedsta", **{"federation.rounds": 10, **way_out})
 
 
 def test_alike_clients_exchange_whole_models_heads_included(scenario):

@@ -8,26 +8,17 @@ import shlex
 import pytest
 from copied_package import package  # noqa: F401  (a fixture)
 from interrupt import AfterRound, Stopped
+from notes import Notes
 
 from fmtlbench.engine import run as engine_run
-from fmtlbench.listeners import Listener
 from fmtlbench.runs.code_identity import Sources
 from fmtlbench.runs.configured_code import code_of
 
 EDIT = "\nADDED = 1\n"
 
 
-class Notes(Listener):
-    """Keeps what a run says."""
-
-    def __init__(self):
-        self.texts = []
-
-    def note(self, text):
-        self.texts.append(text)
-
-    def about_code(self):
-        return [text for text in self.texts if "other code" in text]
+def about_code(notes):
+    return [text for text in notes.told if "other code" in text]
 
 
 @pytest.fixture
@@ -55,13 +46,13 @@ def test_an_edited_method_makes_a_second_folder(run, package):  # noqa: F811
     second = run("fedper", progress=notes)
     suffix = second.summary["code"]["sha256"][:6]
     assert not second.reused and second.folder == first.folder.with_name(f"{first.folder.name}-{suffix}")
-    assert notes.about_code() == [
+    assert about_code(notes) == [
         f"{first.folder} was made by other code (method: fedper.py changed); this run goes to {second.folder}; "
         "--reuse any shows the old one"
     ]
     quiet = Notes()
     again = run("fedper", progress=quiet)
-    assert again.reused and again.folder == second.folder and quiet.about_code() == []
+    assert again.reused and again.folder == second.folder and about_code(quiet) == []
     assert run("local").folder.name.count("-") == first.folder.name.count("-")  # another method, another file
     # The config is the same, and so are the numbers: the edit did nothing.
     one, two = summary_of(first), summary_of(second)
@@ -78,7 +69,7 @@ def test_an_edited_metric_or_engine_does_too(run, package, file, told):  # noqa:
     package.append(file, EDIT)
     notes = Notes()
     second = run("local", rounds=1, progress=notes)
-    assert second.folder != first.folder and f"({told} changed)" in notes.about_code()[0]
+    assert second.folder != first.folder and f"({told} changed)" in about_code(notes)[0]
 
 
 def test_any_shows_the_newest_and_says_so(run, package):  # noqa: F811
@@ -87,7 +78,7 @@ def test_any_shows_the_newest_and_says_so(run, package):  # noqa: F811
     notes = Notes()
     shown = run("fedper", rounds=1, reuse="any", progress=notes)
     assert shown.reused and shown.folder == first.folder
-    assert notes.about_code() == [
+    assert about_code(notes) == [
         f"{first.folder} was made by other code (method: fedper.py changed) and is shown, as --reuse any asks for"
     ]
 
@@ -99,7 +90,7 @@ def test_an_unfinished_run_by_other_code_is_left_or_continued(run, package):  # 
     package.append("algorithms/fedper.py", EDIT)
     notes = Notes()
     own = run("fedper", rounds=3, progress=notes)
-    assert "--reuse any continues the old one" in notes.about_code()[0]
+    assert "--reuse any continues the old one" in about_code(notes)[0]
     assert len(manifest_of(own)["sessions"]) == 1 and "earlier" not in own.summary["code"]
     package.append("algorithms/fedper.py", "\nAGAIN = 1\n")
     own.folder.joinpath("summary.json").unlink()  # only unfinished ones are left
@@ -123,7 +114,7 @@ def test_a_run_of_before_codes_were_recorded_is_by_other_code(run):
         file.write_text(json.dumps(record))
     notes = Notes()
     second = run("local", rounds=1, progress=notes)
-    assert not second.reused and "was made by other code (which was not recorded)" in notes.about_code()[0]
+    assert not second.reused and "was made by other code (which was not recorded)" in about_code(notes)[0]
     shown = run("local", rounds=1, reuse="any")
     assert shown.folder == second.folder  # the newest finished one
 

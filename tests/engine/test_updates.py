@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
+from functools import partial
 
 import numpy as np
 import pytest
-from kit import DUO, TINY, make_federation
+from kit import DUO, TINY, make_federation, rows_of
 
-import fmtlbench
 from fmtlbench.base.errors import UsageError
 from fmtlbench.config.resolve import resolve
 
@@ -16,20 +15,12 @@ SHOW = {"evaluation.updates": "encoder"}
 
 
 @pytest.fixture
-def play(scenario, tmp_path):
-    def run(algo, rounds=2, **given):
-        settings = {**TINY, "evaluation.every": 1, **given}
-        return fmtlbench.run(algo, scenario(DUO), rounds=rounds, out=tmp_path / "runs", device="cpu", **settings)
-
-    return run
-
-
-def rows(result):
-    return [json.loads(line) for line in (result.folder / "metrics.jsonl").read_text().splitlines()]
+def play(shared_run):
+    return partial(shared_run, rounds=2, **{"evaluation.every": 1})
 
 
 def without_updates(result):
-    return [{key: value for key, value in row.items() if key != "updates"} for row in rows(result)]
+    return [{key: value for key, value in row.items() if key != "updates"} for row in rows_of(result)]
 
 
 @pytest.mark.parametrize(
@@ -41,13 +32,13 @@ def test_shown_encoders_change_nothing_else_of_a_run(play, algo, options, travel
     assert usual.folder != shown.folder  # a run without them is not taken for one that has them
     for key in ("scores", "bytes_up", "bytes_down"):
         assert usual.summary[key] == shown.summary[key]
-    for before, now in zip(rows(usual), rows(shown), strict=True):
+    for before, now in zip(rows_of(usual), rows_of(shown), strict=True):
         assert list(before.get("updates", {})) == travels and list(now["updates"]) == [*travels, "encoder"]
         assert all(before["updates"][kind] == now["updates"][kind] for kind in travels)
 
 
 def test_local_clients_show_their_encoders_without_traffic(play):
-    usual, shown = rows(play("local")), rows(play("local", **SHOW))
+    usual, shown = rows_of(play("local")), rows_of(play("local", **SHOW))
     assert not any("updates" in row for row in usual)
     for row in shown:
         told = row["updates"]["encoder"]
@@ -69,14 +60,14 @@ def test_they_are_the_distances_that_the_encoders_went(scenario):
 
 
 def test_what_travels_anyway_is_described_once(play):
-    assert rows(play("fedhca2", 1)) == rows(play("fedhca2", 1, **SHOW))
-    [row] = rows(play("fedhca2", 1))
+    assert rows_of(play("fedhca2", rounds=1)) == rows_of(play("fedhca2", rounds=1, **SHOW))
+    [row] = rows_of(play("fedhca2", rounds=1))
     assert sorted(row["updates"]) == ["decoder", "encoder"]
 
 
 def test_a_run_of_one_round_has_its_updates(play):
     """Local epochs from one common start: what MaT-FL's Fig. 2 shows."""
-    [row] = rows(play("local", 1, **SHOW))
+    [row] = rows_of(play("local", rounds=1, **SHOW))
     assert row["round"] == 1 and len(row["updates"]["encoder"]["owners"]) == 2
 
 

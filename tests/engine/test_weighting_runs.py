@@ -6,12 +6,12 @@ from functools import partial
 
 import pytest
 import torch
-from interrupt import stopped_and_whole
 from kit import SMALLER, TINY, TRIO, make_federation, rows_of
+from notes import Notes
+from resuming import cut_and_whole, numbers_of
 
 from fmtlbench.base.errors import FmtlbenchError, UsageError
 from fmtlbench.config.resolve import resolve
-from fmtlbench.listeners import Listener
 from fmtlbench.weightings import WEIGHTINGS
 
 OWN = """\
@@ -66,8 +66,8 @@ def test_gradients_added_up_task_by_task_are_those_of_the_sum(trio, tmp_path):
 @pytest.mark.parametrize("weighting", ["dwa", "rlw", "uw", "famo", "gradnorm", "pcgrad", "db"])
 def test_interrupted_is_uninterrupted(trio_run, tmp_path, weighting):
     run = partial(trio_run, "fedper", rounds=3, **{"train.weighting": weighting, "train.local_epochs.pascal": 1})
-    stopped, whole = stopped_and_whole(run, tmp_path)
-    assert rows_of(stopped) == rows_of(whole)
+    resumed, whole = cut_and_whole(run, tmp_path)
+    assert numbers_of(resumed) == numbers_of(whole)
 
 
 def test_every_track_has_weights_of_its_own(trio):
@@ -90,18 +90,13 @@ def test_a_frozen_encoder_leaves_each_task_its_own_gradient(trio):
     torch.testing.assert_close(*heads, atol=1e-3, rtol=1e-2)
 
 
-def test_rows_tell_the_weights_and_a_note_says_once_who_has_nothing_to_weigh(trio_run):
-    told = []
-
-    class Notes(Listener):
-        def note(self, text):
-            told.append(text)
-
-    rows = rows_of(trio_run("local", **{"train.weighting": "rlw"}, progress=Notes()))
+def test_rows_tell_the_weights_and_a_note_says_once_who_has_nothing_to_weigh(trio_run, tmp_path):
+    notes = Notes()
+    rows = rows_of(trio_run("local", out=tmp_path, **{"train.weighting": "rlw"}, progress=notes))
     for row in rows:
         assert sorted(row["task_weights"]) == ["four", "two"]
         assert sum(row["task_weights"]["four"].values()) == pytest.approx(1)
-    assert [text for text in told if "weigh" in text] == [
+    assert [text for text in notes.told if "weigh" in text] == [
         "train.weighting=rlw: one task per step, so nothing to weigh for one"
     ]
     assert "task_weights" not in rows_of(trio_run("local"))[0]

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import multiprocessing
-import signal
+from functools import partial
 
 import pytest
 import torch
-from interrupt import AtMessage
-from kit import TINY
+from kit import TINY, rows_of
+from resuming import about_to_send, numbers_of, whole_with_copies
 
-import fmtlbench
 from fmtlbench.base.errors import UsageError
 from fmtlbench.config.resolve import resolve
 from fmtlbench.engine.factory import ClientFactory
@@ -28,21 +25,16 @@ clients:
 SMALL = {**TINY, "data.size": {"pascal": [32, 32], "nyud": [32, 32]}, "evaluation.every": 1}
 
 
-@pytest.fixture
-def twins(tmp_path):
-    path = tmp_path / "twins.yml"
+@pytest.fixture(scope="module")
+def twins(shared_run, tmp_path_factory):
+    path = tmp_path_factory.mktemp("scenario") / "twins.yml"
     path.write_text(TWINS)
 
     def run(algo, when=None, **given):
         chosen = {"evaluation.when": when} if when else {}
-        arguments = {"rounds": 2, "out": tmp_path / "runs", "device": "cpu", **SMALL, **chosen, **given}
-        return fmtlbench.run(algo, str(path), **arguments)
+        return shared_run(algo, **{"scenario": str(path), "rounds": 2, **SMALL, **chosen, **given})
 
     return run
-
-
-def rows(result):
-    return [json.loads(line) for line in (result.folder / "metrics.jsonl").read_text().splitlines()]
 
 
 def values(records, split="global"):
@@ -50,7 +42,7 @@ def values(records, split="global"):
 
 
 def test_without_a_server_before_and_after_are_the_same(twins):
-    for row in rows(twins("local", "both")):
+    for row in rows_of(twins("local", "both")):
         assert row["scores"] == row["scores_before"]
 
 
@@ -58,10 +50,10 @@ def test_before_are_the_clients_models_and_after_the_servers(twins):
     """Of alike clients that exchange whole models, without running statistics, which would stay at home."""
     whole = {"federation.exchange": "models", "model.architecture": "md", "data.size": {"nyud": [32, 64]}}
     result = twins("fedavg", "both", **whole)
-    for row in rows(result):
+    for row in rows_of(result):
         assert len(set(values(row["scores"]))) == 1
         assert len(set(values(row["scores_before"]))) == 3
-    summed_up, last = result.summary["scores_before"], rows(result)[-1]["scores_before"]
+    summed_up, last = result.summary["scores_before"], rows_of(result)[-1]["scores_before"]
     assert [r["value"] for r in summed_up] == [r["value"] for r in last]
     assert [r["trivial"] for r in summed_up if r["primary"]] == [r["trivial"] for r in result.scores]
 
@@ -70,14 +62,14 @@ def test_before_are_the_clients_models_and_after_the_servers(twins):
 def test_the_three_choices_tell_of_one_and_the_same_run(twins, algo):
     """Scoring between the halves of a round, with fine-tuning and second tracks too, leaves no trace."""
     results = {when: twins(algo, when) for when in ("after_aggregation", "before_aggregation", "both")}
-    after, before, both = map(rows, results.values())
+    after, before, both = map(rows_of, results.values())
     assert [row["scores"] for row in both] == [row["scores"] for row in after]
     assert [row["scores_before"] for row in both] == [row["scores"] for row in before]
     assert not any("scores_before" in row for row in after + before)
     apart = ("scores", "scores_before")
     rest = [[{k: v for k, v in row.items() if k not in apart} for row in told] for told in (after, before, both)]
     assert rest[0] == rest[1] == rest[2]
-    assert after == rows(twins(algo))  # the default
+    assert after == rows_of(twins(algo))  # the default
 
 
 def test_the_setting_is_another_one_and_says_so(twins):
@@ -88,7 +80,7 @@ def test_the_setting_is_another_one_and_says_so(twins):
 
 
 def test_absent_clients_are_scored_as_they_are(twins):
-    told = rows(twins("fedavg", "both", **{"federation.participation": 0.67, "rounds": 3}))
+    told = rows_of(twins("fedavg", "both", **{"federation.participation": 0.67, "rounds": 3}))
     absent = [({"nyud-depth-1", "nyud-depth-2", "nyud-depth-3"} - set(row["present"])).pop() for row in told]
     for row, client in zip(told, absent):
         before, now = ([r["value"] for r in row[key] if r["client"] == client] for key in ("scores_before", "scores"))
@@ -113,22 +105,17 @@ def test_the_scored_models_are_those_of_the_round(tmp_path):
     assert seconds["evaluate"] > 0 and set(seconds) >= {"upload", "aggregate", "download"}
 
 
-@pytest.mark.parametrize(
-    "when",
-    [{"number": 1}, {"number": 2, "following": Install}],
-    ids=["before the first server step", "after the second"],
-)
-def test_killed_while_scoring_and_resumed_equals_uninterrupted(twins, tmp_path, when):
-    def doomed():
-        twins("fedavg", "both", out=tmp_path / "killed", executor=AtMessage(Evaluate, **when))
+CUTS = {
+    "before the first server step": about_to_send(Evaluate, done=0),
+    "after the second": about_to_send(Evaluate, done=1, following=Install),
+}
 
-    child = multiprocessing.get_context("fork").Process(target=doomed)
-    child.start()
-    child.join(120)
-    assert child.exitcode == -signal.SIGKILL
-    resumed, whole = (twins("fedavg", "both", out=tmp_path / folder) for folder in ("killed", "whole"))
-    for name in ("metrics.jsonl", "summary.json"):
-        assert (resumed.folder / name).read_bytes() == (whole.folder / name).read_bytes()
+
+def test_cut_while_scoring_and_resumed_equals_uninterrupted(twins, tmp_path):
+    run = partial(twins, "fedavg", "both")
+    whole = whole_with_copies(run, tmp_path, CUTS)
+    for moment in CUTS:
+        assert numbers_of(run(out=tmp_path / moment)) == numbers_of(whole)
 
 
 def test_another_word_is_refused():

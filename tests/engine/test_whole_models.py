@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 import torch
-from interrupt import stopped_and_whole
 from kit import TINY, make_federation
+from resuming import cut_and_whole
 
 from fmtlbench.algorithms.fedmtl import default_rho
 
@@ -47,7 +47,7 @@ def federation(algo, scenario, **overrides):
 def test_stopped_and_resumed_equals_uninterrupted(tiny_run, scenario, tmp_path, network, algo):
     """Anchors, tracks, hyper weights and who is behind survive; a third of the clients is absent in each round."""
     given = {**WHOLE, **NETWORKS[network], "rounds": 3, "scenario": scenario(ALIKE), "federation.participation": 0.67}
-    resumed, whole = stopped_and_whole(partial(tiny_run, algo, **given), tmp_path)
+    resumed, whole = cut_and_whole(partial(tiny_run, algo, **given), tmp_path)
     files = [result.folder / "metrics.jsonl" for result in (resumed, whole)]
     assert files[0].read_bytes() == files[1].read_bytes()
     assert [json.loads(line)["round"] for line in files[0].read_text().splitlines()] == [1, 2, 3]

@@ -7,14 +7,18 @@ from pathlib import Path
 
 import pytest
 import torch
-from interrupt import AfterRound, Stopped, killed_and_whole
-from kit import SMALLER, TINY, TRIO, make_federation, rows_of
+from interrupt import AfterRound, Stopped
+from kit import SMALLER, TINY, make_federation, rows_of
+from resuming import cuts_and_whole, numbers_of
+from zoo import ELSEWHERE, SOMETIMES, STRONG, noted_rounds
 
 from fmtlbench.algorithms import ALGORITHMS
 from fmtlbench.base.errors import UsageError
 from fmtlbench.config.resolve import resolve
 from fmtlbench.engine.admit import admit
 from fmtlbench.engine.client import turns_of
+from fmtlbench.engine.executor import SerialExecutor
+from fmtlbench.engine.messages import Train
 
 # What travels each way in a round, by definition; FedSTA's decoders only in rounds that `unify_every` divides.
 TRAVELS = {
@@ -43,12 +47,6 @@ TRAVELS = {
     "emr": ("encoder",),
     "fedbone": ("encoder",),
     "colnet": ("encoder",),
-}
-# Methods of which more travels than rows, or which keep more on their clients than models: asked in files of their own.
-ELSEWHERE = {
-    "test_zoo_clients.py": ("scaffold", "feddyn", "apfl", "pfedme"),
-    "test_zoo_adopting.py": ("fedala", "fedfomo", "ifca", "fedatlas"),
-    "test_zoo_mas.py": ("mas",),
 }
 
 
@@ -103,26 +101,96 @@ def test_the_encoder_only_variant_sends_encoders_only(trio_run, algo):
     assert {r["bytes_up"] for r in rows_of(result)} == {encoders}
 
 
-@pytest.mark.parametrize("algo", sorted(TRAVELS))
-def test_killed_after_a_round_and_resumed_equals_uninterrupted(trio_run, tmp_path, algo):
-    """Whatever a method carries from round to round (tracks, anchors, hyper weights, sums) is in the checkpoint."""
-    options = {"rounds": 3, "algo.lam": 0.5} if algo in ("ditto", "fedamp") else {"rounds": 3}
+# -- from round to round -----------------------------------------------------------------------------------------------
 
-    resumed, whole = killed_and_whole(partial(trio_run, algo, **options), tmp_path)
-    assert (resumed.folder / "metrics.jsonl").read_bytes() == (whole.folder / "metrics.jsonl").read_bytes()
+BY_TASK = {"algo.decoders": "task"}
+METHODS = {name: (name, STRONG.get(name, {})) for name in sorted(ALGORITHMS)} | {
+    f"{name}, decoders by task": (name, {**STRONG[name], **BY_TASK}) for name in ELSEWHERE["test_zoo_clients.py"]
+}
 
 
-@pytest.mark.parametrize("algo", sorted(set(TRAVELS) - {"local"}))
-def test_partial_participation_is_seeded_and_absent_clients_keep_still(trio_run, tmp_path, algo):
-    share = {"federation.participation": 0.67, "rounds": 3}
-    result = trio_run(algo, **share)
-    rows = rows_of(result)
-    if algo in ("fedavg", "ditto", "fedmtl", "fedhca2"):  # who takes part is drawn before a method is asked
-        assert rows == rows_of(trio_run(algo, out=tmp_path / "again", **share))
+class Watching(SerialExecutor):
+    """Sees what a round leaves of clients that are absent, and of heads and statistics once they are trained."""
+
+    def __init__(self):
+        super().__init__()
+        self.kept, self.rounds = [], 0  # (what was seen, how to see it again)
+
+    def map(self, messages, on_step=None):
+        begins = any(isinstance(message, Train) for message in messages.values())
+        if begins:
+            self.check()
+            self.kept = [(vector_of(client), vector_of, client) for client in self.others(messages)]
+        yield from super().map(messages, on_step)
+        if begins:
+            self.kept += [(kept_parts(client), kept_parts, client) for client in self.clients]
+            self.rounds += 1
+
+    def others(self, messages):
+        return [client for index, client in enumerate(self.clients) if index not in messages]
+
+    def check(self):
+        for before, look, client in self.kept:
+            assert all(torch.equal(a, b) for a, b in zip(before, look(client), strict=True))
+
+    def stop(self):
+        self.check()
+        super().stop()
+
+
+def vector_of(client):
+    return [client.main.flat.vector.clone()]
+
+
+def kept_parts(client):
+    """Heads and running statistics."""
+    return [row.clone() for row in client.main.flat.rows("head")] + [v.clone() for v in client.main.buffers().values()]
+
+
+@pytest.fixture(scope="module")
+def played(trio_run, tmp_path_factory):
+    """`played(name)`: (the runs that went on where they were cut, the whole run, its executor), made once."""
+    made = {}
+
+    def play(name):
+        if name not in made:
+            algo, options = METHODS[name]
+            options = {"rounds": 3 if algo in TRAVELS else 4, **(SOMETIMES if algo != "local" else {}), **options}
+            cuts, watching = [3], {"executor": Watching()}
+            if algo == "mas":  # before the first round after the split, in it, and when all have been told the groups
+                options["rounds"], cuts, watching = 5, [2, 3, 4], {}  # and its clients have heads in two models
+            run, folder = partial(trio_run, algo, **options), tmp_path_factory.mktemp(algo)
+            resumed, whole = cuts_and_whole(run, folder, cuts, step=2, **watching)
+            made[name] = resumed, whole, watching.get("executor")
+        return made[name]
+
+    return play
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_cut_in_a_round_and_resumed_equals_uninterrupted(played, name):
+    """Whatever a method carries from round to round (tracks, anchors, duals, clusters, sums) is in the checkpoint."""
+    resumed, whole, _ = played(name)
+    for result in resumed:
+        assert numbers_of(result) == numbers_of(whole)
+    if name == "mas":
+        assert len(rows_of(whole)[-1]["algorithm"]["task_groups"]) == 2
+
+
+@pytest.mark.parametrize("name", sorted(set(METHODS) - {"local"}))
+def test_who_is_absent_is_seeded_and_in_the_rows(played, name):
+    rows = rows_of(played(name)[1])
     assert all(len(row["present"]) == 2 and set(row["losses"]) == set(row["present"]) for row in rows)
     assert len({tuple(row["present"]) for row in rows}) > 1
     of_client = {name: sum(row["ledger"][name]["up"].values()) for row in rows for name in row["ledger"]}
     assert all(row["bytes_up"] < sum(of_client.values()) for row in rows) and rows[0]["bytes_up"] > 0
+
+
+@pytest.mark.parametrize("name", sorted(set(METHODS) - {"mas"}))
+def test_servers_touch_neither_heads_nor_buffers_nor_who_is_absent(played, name):
+    """The executor looked, after local training and again when the next round began."""
+    _, whole, watching = played(name)
+    assert watching.rounds == len(rows_of(whole))
 
 
 def federation_of(algo, scenario, **overrides):
@@ -130,13 +198,9 @@ def federation_of(algo, scenario, **overrides):
 
 
 @pytest.mark.parametrize("algo", ["fedavg", "fedper", "fedsta", "pcgrad", "cagrad", "ditto"])
-def test_a_returning_client_starts_from_the_common_model(tmp_path, algo):
-    (tmp_path / "trio.yml").write_text(TRIO)
-    share = {"federation.rounds": 5, "federation.participation": 0.67}
-    federation = federation_of(algo, str(tmp_path / "trio.yml"), **share)
-    starts = []
-    aggregate = federation.algorithm.aggregate
-    federation.algorithm.aggregate = lambda rnd: (starts.append(rnd.encoder.before.clone()), aggregate(rnd))[1]
+def test_a_returning_client_starts_from_the_common_model(trio, algo):
+    federation = federation_of(algo, trio, **SMALLER, **{"federation.rounds": 5, **SOMETIMES})
+    rounds = noted_rounds(federation)
     returned = False
     for index in range(5):
         present, behind = federation.present(index), set(federation.behind)
@@ -144,7 +208,8 @@ def test_a_returning_client_starts_from_the_common_model(tmp_path, algo):
         kept = federation.executor.clients[absent].main.flat.vector.clone()
         row = federation.round(index)
         assert torch.equal(federation.executor.clients[absent].main.flat.vector, kept)
-        assert torch.allclose(starts[-1][0], starts[-1][1], atol=1e-6)
+        first, second = rounds[-1].encoder.before
+        assert torch.allclose(first, second, atol=1e-6)
         returned |= bool(behind.intersection(present))
         assert (row["bytes_down"] > row["bytes_up"]) is bool(behind.intersection(present))
     assert returned
@@ -160,13 +225,6 @@ def test_a_method_with_personal_models_has_nothing_to_catch_up_with(scenario_fil
     federation.round(1)
     assert federation.common == {} and federation.behind
     assert federation.algorithm.common == ()
-
-
-def test_participation_survives_a_kill(trio_run, tmp_path):
-    share = {"federation.participation": 0.67, "rounds": 4}
-
-    resumed, whole = killed_and_whole(partial(trio_run, "fedavg", **share), tmp_path)
-    assert rows_of(resumed) == rows_of(whole)
 
 
 def test_participation_has_no_meaning_for_local(trio_run):
@@ -201,7 +259,7 @@ def test_frozen_blocks_do_not_move(trio_run, tmp_path):
 
     for algo, options, frozen in (("fedbabu", {}, "head"), ("fedrep", {"algo.head_epochs": 0}, "head")):
         with pytest.raises(Stopped):  # with both checkpoints still there
-            trio_run(algo, out=tmp_path / "stopped", progress=AfterRound(2), **options)
+            trio_run(algo, out=tmp_path / "stopped", checkpoint_every=1, progress=AfterRound(2), **options)
         (folder,) = (tmp_path / "stopped" / "trio" / algo).iterdir()
         first, last = (Checkpoint(folder / "checkpoint", r).read("client-001")["main"] for r in (1, 2))
         heads = trio_run(algo, **options).summary["clients"][1]["parameters"][frozen]
@@ -249,30 +307,3 @@ def test_more_head_epochs_than_local_epochs_are_refused(scenario_file):
     admit(resolve("fedrep", scenario_file, overrides={**given, "algo.head_epochs": 1}))
     with pytest.raises(UsageError, match=r"fedrep on duo: local epochs of pascal: algo.head_epochs=2 .* 1 at most"):
         admit(resolve("fedrep", scenario_file, overrides={**given, "algo.head_epochs": 2}))
-
-
-@pytest.mark.parametrize("algo", sorted(set(ALGORITHMS) - {"local", "mas"}))
-def test_aggregating_touches_neither_heads_nor_buffers(scenario_file, algo):
-    federation = federation_of(algo, scenario_file, **{"federation.rounds": 2})
-    seen = []
-    federation.algorithm.aggregate = snapshot_then(federation, seen, federation.algorithm.aggregate)
-    federation.round(0)
-    (before,) = seen
-    assert all(torch.equal(a, b) for a, b in zip(before, kept_parts(federation), strict=True))
-
-
-def kept_parts(federation):
-    """Heads and running statistics of every client."""
-    parts = []
-    for client in federation.executor.clients:
-        parts += [row.clone() for row in client.main.flat.rows("head")]
-        parts += [value.clone() for value in client.main.buffers().values()]
-    return parts
-
-
-def snapshot_then(federation, seen, function):
-    def wrapped(rnd):
-        seen.append(kept_parts(federation))
-        return function(rnd)
-
-    return wrapped

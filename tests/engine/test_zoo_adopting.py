@@ -1,4 +1,4 @@
-"""FedALA, FedFomo, IFCA and FedAtlas end to end: what clients look at, what travels, what resumes."""
+"""FedALA, FedFomo, IFCA and FedAtlas end to end: what clients look at, what travels."""
 
 from __future__ import annotations
 
@@ -6,21 +6,14 @@ from functools import partial
 
 import pytest
 import torch
-from interrupt import killed_and_whole, stopped_and_whole
-from kit import SMALLER, TINY, TWINS, make_federation, rows_of
+from kit import TWINS, rows_of
+from resuming import cut_and_whole
+from zoo import SOMETIMES, STRONG, federation_of, noted_rounds, values
 
 from fmtlbench.algorithms.ifca import add_noise
 from fmtlbench.engine.losses import task_loss
 
 METHODS = ["fedala", "fedatlas", "fedfomo", "ifca"]
-# Options with which a method's own part counts in three rounds and does not take long.
-STRONG = {
-    "fedala": {"algo.max_passes": 2, "algo.eta": 10.0},
-    "fedatlas": {"algo.k": 2},
-    "fedfomo": {"algo.models": 2, "algo.epsilon": 0.5},
-    "ifca": {"algo.sigma": 0.3, "algo.batches": 1},
-}
-SOMETIMES = {"federation.participation": 0.67}
 CHANNELS = 192  # of the deepest map of the encoder that TINY names
 
 
@@ -30,13 +23,8 @@ def trio_run(trio_run):
     return partial(trio_run, rounds=3)
 
 
-def federation_of(algo, scenario, **overrides):
-    given = {**TINY, **SMALLER, "federation.rounds": 4, **STRONG.get(algo, {}), **overrides}
-    return make_federation(algo, scenario, **given)
-
-
-def values(result):
-    return [record["value"] for record in result.scores]
+def strong_federation(algo, scenario, **overrides):
+    return federation_of(algo, scenario, **{**STRONG[algo], **overrides})
 
 
 def sizes_of(result):
@@ -87,32 +75,6 @@ def test_fedatlas_tells_a_feature_vector_per_task(trio_run):
         assert all(value is not None for value in values(result))
 
 
-@pytest.mark.parametrize("algo", METHODS)
-def test_absent_clients_keep_still_and_runs_are_seeded(trio, trio_run, tmp_path, algo):
-    rows = rows_of(trio_run(algo, **SOMETIMES))
-    assert rows == rows_of(trio_run(algo, out=tmp_path / "again", **SOMETIMES))
-    assert len({tuple(row["present"]) for row in rows}) > 1
-    federation = federation_of(algo, trio, **SOMETIMES)
-    for index in range(4):
-        (absent,) = set(range(3)).difference(federation.present(index))
-        kept = federation.executor.clients[absent].main.flat.vector.clone()
-        federation.round(index)
-        assert torch.equal(federation.executor.clients[absent].main.flat.vector, kept)
-
-
-# -- resuming ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("algo", METHODS)
-def test_killed_after_a_round_and_resumed_equals_uninterrupted(trio_run, tmp_path, algo):
-    """Learned weights, stored models, clusters and what clients hold are in the checkpoint."""
-    options = {"rounds": 4, **SOMETIMES}
-
-    resumed, whole = killed_and_whole(partial(trio_run, algo, **options), tmp_path)
-    assert (resumed.folder / "metrics.jsonl").read_bytes() == (whole.folder / "metrics.jsonl").read_bytes()
-    assert values(resumed) == values(whole)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("algo", METHODS)
 def test_clients_that_are_parked_on_disk_forget_nothing(trio_run, tmp_path, scenario, algo):
@@ -122,7 +84,7 @@ def test_clients_that_are_parked_on_disk_forget_nothing(trio_run, tmp_path, scen
         given["algo.shared"] = "all"
     plain = trio_run(algo, **given)
     run = partial(trio_run, algo, **given, **{"federation.park": "disk"})
-    for parked in stopped_and_whole(run, tmp_path):
+    for parked in cut_and_whole(run, tmp_path):
         assert rows_of(parked) == rows_of(plain)
     assert plain.summary["bytes_up"] > 0
 
@@ -140,7 +102,7 @@ def test_fedala_that_takes_over_all_of_the_mean_trains_as_fedavg(trio_run):
 
 
 def test_fedala_mixes_the_last_stage_and_remembers_how(trio):
-    federation = federation_of("fedala", trio)
+    federation = strong_federation("fedala", trio)
     federation.round(0)
     client = federation.executor.clients[1]
     assert client.memory == {} and client.anchored == ("encoder",)
@@ -159,7 +121,7 @@ def test_fedala_mixes_the_last_stage_and_remembers_how(trio):
 
 
 def test_fedfomo_keeps_images_out_of_training_and_scores_after_it(trio):
-    federation = federation_of("fedfomo", trio, **{"algo.validation": 0.5})
+    federation = strong_federation("fedfomo", trio, **{"algo.validation": 0.5})
     sizes = [(len(client.trained_on), len(client.set_aside)) for client in federation.executor.clients]
     assert sizes == [(2, 2)] * 3
     for index in range(2):
@@ -178,9 +140,8 @@ def test_ifca_with_one_encoder_is_fedper(trio_run):
 
 
 def test_ifca_clients_start_from_what_the_server_has(trio):
-    federation = federation_of("ifca", trio, **SOMETIMES)
-    seen, aggregate = [], federation.algorithm.aggregate
-    federation.algorithm.aggregate = lambda rnd: (seen.append(rnd), aggregate(rnd))[1]
+    federation = strong_federation("ifca", trio, **SOMETIMES)
+    seen = noted_rounds(federation)
     method, layout = federation.algorithm, federation.executor.clients[0].layout("encoder")
     for index in range(4):
         encoders = [encoder.clone() for encoder in method.encoders]
@@ -193,7 +154,7 @@ def test_ifca_clients_start_from_what_the_server_has(trio):
 
 
 def test_fedatlas_features_are_gradients_at_the_deepest_map(trio):
-    federation = federation_of("fedatlas", trio, **{"algo.batches": 1})
+    federation = strong_federation("fedatlas", trio, **{"algo.batches": 1})
     client = federation.executor.clients[2]
     told = client._look("measure")["features"]
     assert told.shape == (2, CHANNELS)

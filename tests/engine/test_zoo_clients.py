@@ -1,4 +1,4 @@
-"""SCAFFOLD, FedDyn, APFL and pFedMe end to end: what clients keep for themselves, what travels, what resumes."""
+"""SCAFFOLD, FedDyn, APFL and pFedMe end to end: what clients keep for themselves, what travels."""
 
 from __future__ import annotations
 
@@ -6,30 +6,13 @@ from functools import partial
 
 import pytest
 import torch
-from interrupt import killed_and_whole, stopped_and_whole
-from kit import SMALLER, TINY, TRIO, TWINS, make_federation, rows_of
+from kit import TRIO, TWINS, rows_of
+from resuming import cut_and_whole
+from zoo import SOMETIMES, STRONG, federation_of, noted_rounds, values
 
 from fmtlbench.exchange import Owner
 
 METHODS = ["apfl", "feddyn", "pfedme", "scaffold"]
-# Options that make a method's own parts count in two or three rounds.
-STRONG = {
-    "apfl": {"algo.alpha_lr": 0.05},
-    "feddyn": {"algo.alpha": 0.5},
-    "pfedme": {"algo.inner_steps": 2, "algo.eta": 0.02},
-    "scaffold": {"algo.server_lr": 0.8},
-}
-SOMETIMES = {"federation.participation": 0.67}
-
-
-def federation_of(algo, scenario, **overrides):
-    return make_federation(algo, scenario, **{**TINY, **SMALLER, "federation.rounds": 4, **overrides})
-
-
-def values(result):
-    return [record["value"] for record in result.scores]
-
-
 # SGD at a constant rate; `make_plain` takes its momentum away.
 RATE = 0.05
 PLAIN = {
@@ -68,27 +51,6 @@ def test_bytes_equal_the_definition(trio_run, algo, shared):
     assert all(value is not None for value in values(result))
 
 
-@pytest.mark.parametrize("algo", METHODS)
-def test_decoders_by_task_run_with_absent_clients(trio_run, tmp_path, algo):
-    given = {"algo.decoders": "task", "rounds": 3, **SOMETIMES, **STRONG[algo]}
-    rows = rows_of(trio_run(algo, **given))
-    assert rows == rows_of(trio_run(algo, out=tmp_path / "again", **given))
-    assert len({tuple(row["present"]) for row in rows}) > 1
-
-
-# -- resuming ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("algo", METHODS)
-def test_killed_after_a_round_and_resumed_equals_uninterrupted(trio_run, tmp_path, algo):
-    """Variates, duals, α and personal models are in the checkpoint; who was away goes on from what it kept."""
-    options = {"rounds": 4, **SOMETIMES, **STRONG[algo]}
-
-    resumed, whole = killed_and_whole(partial(trio_run, algo, **options), tmp_path)
-    assert (resumed.folder / "metrics.jsonl").read_bytes() == (whole.folder / "metrics.jsonl").read_bytes()
-    assert values(resumed) == values(whole)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("algo", METHODS)
 def test_whole_models_that_are_parked_on_disk(trio_run, tmp_path, scenario, algo):
@@ -96,7 +58,7 @@ def test_whole_models_that_are_parked_on_disk(trio_run, tmp_path, scenario, algo
     given = {"scenario": scenario(TWINS), "rounds": 3, "federation.exchange": "models", **STRONG[algo]}
     plain = trio_run(algo, **given)
     run = partial(trio_run, algo, **given, **{"federation.park": "disk"})
-    for parked in stopped_and_whole(run, tmp_path):
+    for parked in cut_and_whole(run, tmp_path):
         assert rows_of(parked) == rows_of(plain)
     assert plain.summary["bytes_up"] > 0
 
@@ -108,8 +70,7 @@ def test_scaffold_variates_are_option_two_where_clients_run_plain_sgd(trio):
     """c_i⁺ = c_i − c + (b − a)/(Kη) from what the engine's clients did, and c is the mean over all of them."""
     federation = federation_of("scaffold", trio, **PLAIN, **SOMETIMES)
     make_plain(federation)
-    seen, aggregate = [], federation.algorithm.aggregate
-    federation.algorithm.aggregate = lambda rnd: (seen.append(rnd), aggregate(rnd))[1]
+    seen = noted_rounds(federation)
     clients = federation.executor.clients
     own = {}
     server = {kind: torch.zeros(()) for kind in ("encoder", "decoder")}
@@ -160,8 +121,7 @@ def test_scaffold_and_feddyn_terms_have_the_analytic_gradient(trio):
 
 def test_feddyn_duals_follow_the_drift(trio):
     federation = federation_of("feddyn", trio, **{**SOMETIMES, "algo.alpha": 0.5})
-    seen, aggregate = [], federation.algorithm.aggregate
-    federation.algorithm.aggregate = lambda rnd: (seen.append(rnd), aggregate(rnd))[1]
+    seen = noted_rounds(federation)
     drift = {}
     for index in range(3):
         federation.round(index)

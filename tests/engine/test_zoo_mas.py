@@ -1,16 +1,15 @@
-"""MAS end to end: what travels before and after the split, which model has which task, what resumes."""
+"""MAS end to end: what travels before and after the split, which model has which task."""
 
 from __future__ import annotations
 
 import copy
-import multiprocessing
 import shutil
-import signal
+from functools import partial
 
 import pytest
 import torch
-from interrupt import AtStep, die
-from kit import SMALLER, TINY, TRIO, make_federation, rows_of
+from kit import TRIO, rows_of
+from zoo import SOMETIMES, federation_of, noted_rounds
 
 import fmtlbench
 from fmtlbench.base.errors import RefusedError
@@ -19,26 +18,19 @@ from fmtlbench.engine.admit import admit
 
 # As the zoo's three clients, but that the single task is one of the four's.
 CHAIN = TRIO.replace("sal", "semseg")
-SOMETIMES = {"federation.participation": 0.67}
 ROUNDS = 4  # of which one is merged
 
 
-@pytest.fixture
-def chain(scenario):
-    return scenario(CHAIN, "chain")
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory):
+    file = tmp_path_factory.mktemp("scenario") / "chain.yml"
+    file.write_text(CHAIN)
+    return str(file)
 
 
-@pytest.fixture
-def run(chain, tmp_path):
-    def run_mas(algo="mas", **given):
-        arguments = {"scenario": chain, "rounds": ROUNDS, "out": tmp_path / "runs", "device": "cpu", "keep": "none"}
-        return fmtlbench.run(algo, **{**arguments, **TINY, **SMALLER, **given})
-
-    return run_mas
-
-
-def federation_of(scenario, algo="mas", **overrides):
-    return make_federation(algo, scenario, **{**TINY, **SMALLER, "federation.rounds": ROUNDS, **overrides})
+@pytest.fixture(scope="module")
+def run(chain, trio_run):
+    return partial(trio_run, "mas", scenario=chain, rounds=ROUNDS)
 
 
 def groups_of(federation):
@@ -78,7 +70,7 @@ def test_bytes_equal_the_definition(run):
 
 def test_measuring_leaves_no_trace_in_training(chain):
     """Local training of the first round is FedAvg's to the last bit, looks ahead or not."""
-    mas, fedavg = federation_of(chain), federation_of(chain, "fedavg")
+    mas, fedavg = federation_of("mas", chain), federation_of("fedavg", chain)
     trained = mas.train(0)
     fedavg.train(0)
     assert set(trained.measured[0]) == {"affinity"} and trained.measured[1] == {}
@@ -90,7 +82,7 @@ def test_measuring_leaves_no_trace_in_training(chain):
 def test_affinities_are_those_of_the_networks(chain):
     """A copy of the network, its encoder moved by hand for one task at a time."""
     given = {"algo.weight_decay": 0.01, "algo.affinity_every": 1, "train.batch_size": 2}
-    federation = federation_of(chain, **given)
+    federation = federation_of("mas", chain, **given)
     told = federation.train(0).measured[2]["affinity"]
     client = federation.executor.clients[2]
     with client.looking("measure"):
@@ -120,7 +112,7 @@ GROUPS = [["depth", "semseg"], ["edge", "normals"]]
 
 def test_models_part_ways_after_the_split(chain):
     """The second begins as the merged one; then each trains the tasks of its group, which are scored with it."""
-    federation = federation_of(chain)
+    federation = federation_of("mas", chain)
     force_groups(federation, GROUPS)
     federation.round(0)
     four, one, two = federation.executor.clients
@@ -128,8 +120,7 @@ def test_models_part_ways_after_the_split(chain):
     untouched = one.tracks["second"].flat.vector.clone()
     with four.scored_model(0) as model:
         assert model is four.main.model
-    seen, aggregate = [], federation.algorithm.aggregate
-    federation.algorithm.aggregate = lambda rnd: (seen.append(rnd), aggregate(rnd))[1]
+    seen = noted_rounds(federation)
     federation.round(1)
     assert groups_of(federation) == GROUPS
     (rnd,) = seen
@@ -155,7 +146,7 @@ def test_models_part_ways_after_the_split(chain):
 
 def test_who_was_away_starts_from_the_model_of_its_group(chain):
     """With a third of the clients missing in every round, all members of a group start alike."""
-    federation = federation_of(chain, **{**SOMETIMES, "federation.rounds": 8, "algo.merge": 0.25})
+    federation = federation_of("mas", chain, **{**SOMETIMES, "federation.rounds": 8, "algo.merge": 0.25})
     force_groups(federation, GROUPS)
     aggregate, alike, extra = federation.algorithm.aggregate, [], 0
 
@@ -175,25 +166,6 @@ def test_who_was_away_starts_from_the_model_of_its_group(chain):
         row = federation.round(index)
         extra += sum(entry["down"].get("extra", 0) > 100 for entry in row["ledger"].values())
     assert len(alike) > 10 and all(alike) and extra > 3
-
-
-@pytest.mark.parametrize("number", [2, 3, 4])
-def test_killed_and_resumed_equals_uninterrupted(run, tmp_path, number):
-    """Before the first round after the split, in it, and later; who was away has not been told the groups yet."""
-    options = {**SOMETIMES, "rounds": 5, "algo.merge": 0.4}
-
-    def doomed():
-        run(out=tmp_path / "killed", progress=AtStep(number, step=2, then=die), **options)
-
-    child = multiprocessing.get_context("fork").Process(target=doomed)
-    child.start()
-    child.join(120)
-    assert child.exitcode == -signal.SIGKILL
-    resumed = run(out=tmp_path / "killed", **options)
-    whole = run(out=tmp_path / "whole", **options)
-    assert (resumed.folder / "metrics.jsonl").read_bytes() == (whole.folder / "metrics.jsonl").read_bytes()
-    assert [record["value"] for record in resumed.scores] == [record["value"] for record in whole.scores]
-    assert len({tuple(row["present"]) for row in rows_of(whole)}) > 1
 
 
 @pytest.mark.slow
@@ -242,7 +214,7 @@ def test_uploads_are_compressed_by_row_before_and_after_the_split(run):
 @pytest.mark.usefixtures("checkpoints_stay")
 def test_stored_networks_answer_as_the_models_of_each_task(run, tmp_path):
     """From a checkpoint, and as they were kept, where names tell which model has which tasks."""
-    kept = run(keep="last").folder
+    kept = run(keep="last", out=tmp_path / "runs").folder
     saved = shutil.copytree(kept, tmp_path / kept.name)
     shutil.rmtree(saved / "networks")
     loaded = [fmtlbench.load(folder) for folder in (saved, kept)]

@@ -13,6 +13,7 @@ import torch
 from fake_data import FakeReader
 from interrupt import AfterRound, Stopped
 from kit import TINY
+from notes import Notes
 
 import fmtlbench
 from fmtlbench.base.errors import FmtlbenchError, UsageError
@@ -38,14 +39,6 @@ evaluation: [global, personal]
 """
 
 
-class Notes(Listener):
-    def __init__(self):
-        self.said = []
-
-    def note(self, message):
-        self.said.append(message)
-
-
 @pytest.fixture(scope="module")
 def result(tmp_path_factory):
     folder = tmp_path_factory.mktemp("all")
@@ -67,8 +60,8 @@ def stopped(tiny_run, tmp_path) -> Path:
 def test_an_unfinished_run_is_asked_after_its_last_checkpoint_and_says_so(stopped):
     notes = Notes()
     run = opened(stopped, notes)
-    assert run.done == 1 and "after round 1 of 2" in notes.said[0]
-    assert "was scored before the server's step" in notes.said[1]
+    assert run.done == 1 and "after round 1 of 2" in notes.told[0]
+    assert "was scored before the server's step" in notes.told[1]
     assert len(list(run.predictions(run.parties[0], "global", run.parties[0].tasks, [0]))) == 1
 
 
@@ -122,13 +115,19 @@ def test_evaluate_reads_the_runs_scores_out_of_its_predictions(result, tmp_path,
 
 
 @pytest.mark.usefixtures("checkpoints_stay")
-@pytest.mark.parametrize("source", ["networks", "checkpoint"])
 @pytest.mark.parametrize("algo", ["ditto", "fedbabu", "fedamp"])
-def test_a_second_track_and_fine_tuning_are_respected(tiny_run, algo, source):
-    """The methods whose scored model is not the one that travels."""
+def test_a_second_track_and_fine_tuning_are_respected(tiny_run, tmp_path, algo):
+    """The methods whose scored model is not the one that travels, from their networks and from a checkpoint alone."""
     result = tiny_run(algo, rounds=2)
-    shutil.rmtree(result.folder / ("checkpoint" if source == "networks" else "networks"))
-    run = opened(result.folder)
+    bare = Path(shutil.copytree(result.folder, tmp_path / "bare"))
+    shutil.rmtree(bare / "networks")
+    shutil.rmtree(result.folder / "checkpoint")
+    for folder in (result.folder, bare):
+        assert depth_error(opened(folder)) == pytest.approx(result.value("nyud-multi", "depth"), rel=1e-6)
+
+
+def depth_error(run):
+    """The RMSE of the depths that its two-task client predicts."""
     party = run.parties[1]
     assert party.tasks == ("depth", "edge")
     view = run.view(party, "global")
@@ -137,7 +136,7 @@ def test_a_second_track_and_fine_tuning_are_respected(tiny_run, algo, source):
         truth = view.dataset[prediction.index]["depth"]
         squares += ((prediction.values["depth"] - truth)[truth > 0].astype(float) ** 2).sum()
         count += (truth > 0).sum()
-    assert np.sqrt(squares / count) == pytest.approx(result.value(party.id, "depth"), rel=1e-6)
+    return np.sqrt(squares / count)
 
 
 def test_any_choice_of_images_gives_the_same_predictions(result):
@@ -264,7 +263,7 @@ def test_padding_is_removed_where_it_was_put(result):
         top, left = (32 - height) // 2, (32 - width) // 2
         assert np.allclose(prediction.values["normals"], whole[:, top : top + height, left : left + width], atol=1e-5)
         assert sample_at_own_size(photos, prediction.index, ("image", "sal"))["sal"].shape == (height, width)
-    assert notes.said == ["pascal-multi: 1 images are larger than data.size: their predictions lack the border"]
+    assert notes.told == ["pascal-multi: 1 images are larger than data.size: their predictions lack the border"]
 
 
 def test_a_stretched_image_gets_its_prediction_at_its_own_size(result):
@@ -284,7 +283,7 @@ def test_a_stretched_image_gets_its_prediction_at_its_own_size(result):
             np.testing.assert_allclose(normals, whole, atol=1e-5)
         truth = sample_at_own_size(photos, prediction.index, ("image", "sal"))
         assert truth["sal"].shape == shape  # all of it, nothing cut
-    assert notes.said == []
+    assert notes.told == []
 
 
 def test_stretching_a_prediction():
@@ -338,8 +337,8 @@ def test_panel_rows_pair_truth_and_predictions(result, tiny_run, copy):
         check_comparable([runs[0], StoredRun(tiny_run(rounds=1).folder)])
 
 
-def test_runs_that_judge_on_other_images_have_no_common_panel(tiny_run):
-    runs = [opened(tiny_run("local", rounds=1, seed=seed).folder) for seed in (0, 1)]
+def test_runs_that_judge_on_other_images_have_no_common_panel(shared_run):
+    runs = [opened(shared_run("local", rounds=1, seed=seed).folder) for seed in (0, 1)]
     check_comparable(runs)
     assert [len(row.tasks) for row in panel_rows(runs, "global", limit=1)] == [1, 2]
     with pytest.raises(UsageError, match="on other personal images than"):

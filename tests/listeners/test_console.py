@@ -28,11 +28,7 @@ def row(index, scored=False):
     score = {"client": PARTY.id, "split": "global", "task": "sal", "metric": "maxF", "value": 61.5, "primary": True}
     extra = {**score, "metric": "threshold", "primary": False}
     empty = {**score, "task": "edge", "value": None}
-    return {
-        "round": index,
-        "losses": {PARTY.id: {"sal": 0.5}},
-        **({"scores": [score, extra, empty]} if scored else {}),
-    }
+    return {"round": index, "losses": {PARTY.id: {"sal": 0.5}}, **({"scores": [score, extra, empty]} if scored else {})}
 
 
 def start(rounds, done, steps):

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from notes import Notes
 
 from fmtlbench import cli
 from fmtlbench.base.errors import UnknownNameError, UsageError
@@ -44,14 +45,6 @@ class Diary(Listener):
             file.write(line + "\\n")
 '''
 HOOKS = ("preparing", "begin", "step", "round_done", "note", "bill", "end")
-
-
-class Notes(Listener):
-    def __init__(self):
-        self.notes = []
-
-    def note(self, message):
-        self.notes.append(message)
 
 
 class Recorder(Listener):
@@ -152,7 +145,7 @@ def test_one_that_fails_is_dropped_with_one_note(hook, error):
     many = Listeners([bad, notes, recorder])
     for _ in range(2):
         tell(many, hook)
-    warnings = [note for note in notes.notes if note != "x"]
+    warnings = [note for note in notes.told if note != "x"]
     reason = " ".join(str(error).split())
     assert warnings == [f"--log failing: {type(error).__name__}: {reason}; the run goes on without it"]
     assert many.members == [notes, recorder] and recorder.told.count(hook) >= 2
@@ -192,7 +185,7 @@ def test_one_that_does_not_start_is_left_out():
     many.add(failing("__init__", RuntimeError("no server")))
     many.add(Notes)  # there is one already
     assert many.members == [notes]
-    assert notes.notes == ["--log failing: RuntimeError: no server; the run goes on without it"]
+    assert notes.told == ["--log failing: RuntimeError: no server; the run goes on without it"]
 
 
 @pytest.mark.parametrize(("name", "module"), [("tensorboard", "tensorboard"), ("wandb", "wandb")])
@@ -201,15 +194,15 @@ def test_a_missing_package_names_the_extra(name, module, monkeypatch):
     notes = Notes()
     many = Listeners([notes])
     many.add(LISTENERS[name])
-    (note,) = notes.notes
+    (note,) = notes.told
     assert f"--log {name}: " in note and f"pip install 'fmtlbench[{name}]'" in note and many.members == [notes]
 
 
 # -- in a run --------------------------------------------------------------------------------------------------------
 
 
-def test_a_run_tells_its_listener_and_stays_as_it_is(tiny_run, own, tmp_path):
-    plain = tiny_run("fedavg", rounds=2)
+def test_a_run_tells_its_listener_and_stays_as_it_is(tiny_run, shared_run, own, tmp_path):
+    plain = shared_run("fedavg", rounds=2)
     told = tiny_run("fedavg", rounds=2, out=tmp_path / "told", log=own)
     assert files_of(told.folder) == files_of(plain.folder)
     assert told.folder.name == plain.folder.name
@@ -222,13 +215,13 @@ def test_a_run_tells_its_listener_and_stays_as_it_is(tiny_run, own, tmp_path):
     assert not (told.folder / "logs").exists()
 
 
-def test_a_listener_that_fails_costs_a_warning_and_no_byte(tiny_run, own, tmp_path):
-    plain = tiny_run("local", rounds=2)
+def test_a_listener_that_fails_costs_a_warning_and_no_byte(tiny_run, shared_run, own, tmp_path):
+    plain = shared_run("local", rounds=2)
     Path(own).write_text(OWN.replace("round {row['round']}", "round {row['number']}"))
     notes = Notes()
     told = tiny_run("local", rounds=2, out=tmp_path / "told", log=[own], progress=notes)
     assert files_of(told.folder) == files_of(plain.folder)
-    assert [note for note in notes.notes if "diary" in note] == [
+    assert [note for note in notes.told if "diary" in note] == [
         "--log diary: KeyError: 'number'; the run goes on without it"
     ]
 

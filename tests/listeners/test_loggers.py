@@ -12,11 +12,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from interrupt import AtStep, Stopped, stopped_and_whole
+from interrupt import AfterRound, AtStep, Stopped
+from resuming import numbers_of
 
 from fmtlbench.listeners import LISTENERS, Start
 from fmtlbench.listeners._rounds import scalars_of
-from fmtlbench.runs.file_names import ROUNDS, SUMMARY
 from fmtlbench.runs.folder import RunFolder
 
 
@@ -67,11 +67,6 @@ def stored(content: bytes):
             parts = []
 
 
-def assert_same_numbers(folder: Path, other: Path) -> None:
-    for name in (ROUNDS, SUMMARY):
-        assert (folder / name).read_bytes() == (other / name).read_bytes()
-
-
 def expected(folder: Path) -> list[dict[str, float]]:
     files = RunFolder(folder)
     return [scalars_of(row, timing) for row, timing in zip(files.rounds(), files.timing())]
@@ -107,7 +102,10 @@ def made_again(tiny_run, folder, log):
 
 def never_told(tiny_run, folder, log):
     """A run that stops after the checkpoint of its second round, before anybody is told of it, and the same resumed."""
-    return stopped_and_whole(partial(tiny_run, "fedavg", log=log), folder)[0]
+    run = partial(tiny_run, "fedavg", out=folder / "told", log=log)
+    with pytest.raises(Stopped):
+        run(progress=AfterRound(2))
+    return run()
 
 
 def asked_for_late(tiny_run, folder, log):
@@ -119,9 +117,9 @@ def asked_for_late(tiny_run, folder, log):
 
 
 @pytest.mark.parametrize("way", [made_again, never_told, asked_for_late])
-def test_each_has_every_round_once(way, tiny_run, tmp_path, offline):
-    plain, told = tiny_run("fedavg"), way(tiny_run, tmp_path, "tensorboard,wandb")
-    assert_same_numbers(told.folder, plain.folder)
+def test_each_has_every_round_once(way, tiny_run, shared_run, tmp_path, offline):
+    plain, told = shared_run("fedavg"), way(tiny_run, tmp_path, "tensorboard,wandb")
+    assert numbers_of(told) == numbers_of(plain)
     check_tensorboard(told)
     check_wandb(told, sessions=1 if way is asked_for_late else 2)
 

@@ -67,18 +67,18 @@ class Cells(HTMLParser):
         self.found.append(data)
 
 
-def test_a_result_shows_its_scores(tiny_run):
-    result = tiny_run("local", rounds=1)
+def test_a_result_shows_its_scores(shared_run):
+    result = shared_run("local", rounds=1)
     cells = Cells(result._repr_html_()).found
     assert str(result.folder) in cells
     assert all(cell in cells for row in result.rows() for cell in row)
     assert repr(result).count("\n") == 1 + len(result.scores)
 
 
-def test_what_is_shown_is_escaped(tiny_run):
+def test_what_is_shown_is_escaped(shared_run):
     from dataclasses import replace
 
-    result = tiny_run("local", rounds=1)
+    result = shared_run("local", rounds=1)
     result = replace(result, summary={**result.summary, "title": "<script>alert(1)</script>"})
     assert "<script>" not in result._repr_html_()
 

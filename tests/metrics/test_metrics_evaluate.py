@@ -73,12 +73,7 @@ def score(capsys, *argv) -> dict:
 
 @pytest.mark.parametrize(
     ("task", "value", "options"),
-    [
-        ("edge", 100, ("--no-nms", "--edge-gt", "plain")),
-        ("semseg", 100, ()),
-        ("normals", 0, ()),
-        ("depth", 2, ()),
-    ],
+    [("edge", 100, ("--no-nms", "--edge-gt", "plain")), ("semseg", 100, ()), ("normals", 0, ()), ("depth", 2, ())],
 )
 def test_nyud_archive(nyud, capsys, task, value, options):
     root, pred = nyud

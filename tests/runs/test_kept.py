@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import errno
 import json
-import multiprocessing
 import shutil
-import signal
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from interrupt import AfterRound, Stopped, always, unless
+from interrupt import AfterRound, Stopped, always
 from kit import DUO, TINY
+from resuming import NUMBERS, whole_with_copies
 from safetensors.torch import load_file
 
 import fmtlbench
@@ -37,7 +37,6 @@ CPU = torch.device("cpu")
 UNSEEN = DUO.replace("evaluation: [global, personal]", "evaluation: [global, unseen]").replace(
     "clients:\n", "clients:\n  - {dataset: nyud, tasks: [depth], id: late, unseen: true}\n"
 )
-NUMBERS = ("metrics.jsonl", "summary.json", "config.yaml", "sums.npz")
 
 
 def run_of(folder: Path, **given):
@@ -47,9 +46,15 @@ def run_of(folder: Path, **given):
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """A run with predictions that nobody killed."""
-    return run_of(tmp_path_factory.mktemp("whole"), save_predictions=True)
+def cut(tmp_path_factory):
+    """(where a copy of a run with predictions lies for each moment, that run, which nobody killed)."""
+    folder = tmp_path_factory.mktemp("cut")
+    return folder, whole_with_copies(partial(run_of, folder, save_predictions=True), folder, MOMENTS)
+
+
+@pytest.fixture(scope="module")
+def whole(cut):
+    return cut[1]
 
 
 @pytest.fixture
@@ -81,17 +86,24 @@ def depth_error(folder: Path, client: str = "nyud-multi", split: str = "global")
 # -- what is kept ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("keep", ["last", "none"])
-def test_what_is_asked_is_what_stays_and_the_numbers_are_the_same(whole, tmp_path, keep):
-    result = run_of(tmp_path, keep=keep)
+def test_what_is_asked_is_what_stays_and_the_numbers_are_the_same(whole, cut_at, tmp_path):
+    folder = cut_at("whole")
+    assert kept_in(RunFolder(folder)) == "last" and not RunFolder(folder).checkpoints.exists()
+    assert run_of(tmp_path, keep="none").reused
+    assert contents(folder) == contents(whole.folder)  # a finished run is shown as it is
+
+
+def test_a_run_without_networks_has_its_predictions_and_cannot_make_them_later(whole, tmp_path):
+    result = run_of(tmp_path, keep="none", save_predictions=True)
     run = RunFolder(result.folder)
-    assert kept_in(run) == keep and run.networks.exists() == (keep == "last") and not run.checkpoints.exists()
-    for name in NUMBERS:
-        assert (result.folder / name).read_bytes() == (whole.folder / name).read_bytes()
-    before = contents(result.folder)
-    again = run_of(tmp_path, keep="none")
-    assert again.reused and contents(result.folder) == before  # a finished run is shown as it is
+    assert kept_in(run) == "none" and not run.networks.exists() and not run.checkpoints.exists()
     assert not list(result.folder.glob(".*removed")) and not list(result.folder.rglob("*.tmp"))
+    assert run_of(tmp_path, keep="none", save_predictions=True).reused  # nothing is missing
+    made = {name: data for name, data in contents(whole.folder).items() if not name.startswith("networks")}
+    assert contents(result.folder) == made
+    shutil.rmtree(result.folder / "predictions")
+    with pytest.raises(FmtlbenchError, match="keeps no networks"):
+        run_of(tmp_path, keep="none", save_predictions=True)
 
 
 def test_kept_networks_take_no_more_than_their_numbers(whole):
@@ -119,39 +131,30 @@ def test_a_run_without_networks_says_what_to_do(tmp_path, copy):
     shutil.rmtree(copy / "networks")
     with pytest.raises(FmtlbenchError, match=r"keeps no networks \(run --keep none\); .* --keep last --fresh"):
         StoredRun(copy)
+    (copy / "weights.safetensors").write_bytes(b"")
+    with pytest.raises(FmtlbenchError, match=r"weights\.safetensors was written by an earlier version .* --fresh"):
+        fmtlbench.load(copy)
     assert kept_in(RunFolder(copy)) == "none"
     (copy / "summary.json").unlink()
     with pytest.raises(FmtlbenchError, match="unfinished, and without a checkpoint there is no network to ask"):
         StoredRun(copy)
 
 
-def test_a_finished_run_of_before_that_has_a_checkpoint_can_still_be_asked(whole, tmp_path):
-    with pytest.raises(Stopped):
-        run_of(tmp_path, progress=AfterRound(2))
-    (folder,) = (tmp_path / "runs" / "duo" / "fedavg").iterdir()
+def test_a_finished_run_of_before_that_has_a_checkpoint_can_still_be_asked(whole, cut_at):
+    folder = cut_at("after the summary")
     shutil.rmtree(folder / "networks")
-    shutil.copy(whole.folder / "summary.json", folder)
     assert kept_in(RunFolder(folder)) == "last" and depth_error(folder) == pytest.approx(depth_error(whole.folder))
 
 
 # -- predictions -------------------------------------------------------------------------------------------------------
 
 
-def test_predictions_of_a_finished_run_are_those_of_the_run_that_was_asked_for_them(whole, tmp_path):
-    late = run_of(tmp_path)
-    assert not (late.folder / "predictions").exists()
+def test_predictions_of_a_finished_run_are_those_of_the_run_that_was_asked_for_them(whole, cut_at, tmp_path):
+    folder = cut_at("whole")
+    for made in folder.glob("predictions*"):
+        shutil.rmtree(made)
     late = run_of(tmp_path, save_predictions=True)
     assert late.reused and contents(late.folder) == contents(whole.folder)
-
-
-def test_a_run_without_networks_has_its_predictions_and_cannot_make_them_later(whole, tmp_path):
-    result = run_of(tmp_path, keep="none", save_predictions=True)
-    assert run_of(tmp_path, keep="none", save_predictions=True).reused  # nothing is missing
-    made = {name: data for name, data in contents(whole.folder).items() if not name.startswith("networks")}
-    assert contents(result.folder) == made
-    shutil.rmtree(result.folder / "predictions")
-    with pytest.raises(FmtlbenchError, match="keeps no networks"):
-        run_of(tmp_path, keep="none", save_predictions=True)
 
 
 def test_a_methods_file_that_changes_during_the_run_does_not_stop_its_end(tmp_path):
@@ -206,56 +209,45 @@ def test_a_word_of_earlier_versions_is_refused_with_todays(tmp_path, monkeypatch
 # -- kills -------------------------------------------------------------------------------------------------------------
 
 
-def is_second(store, row, timing):
-    return row["round"] == 2
-
-
 def is_named(name):
-    return lambda file, *_: Path(file).name == name
+    return lambda _, file, *more: Path(file).name == name
 
 
-def is_folder(name):
-    return lambda folder: folder.name == name
-
-
-# Between any two steps of the end of a run. "finished": whether the kill leaves a finished run.
+# Between any two steps of the end of a run.
 MOMENTS = {
-    "before the networks": (engine_run, "NetworksWriter", always, False),
-    "a network": (kept_networks, "save_file", lambda tensors, file: file.stem == "nyud-multi", False),
-    "the networks' index": (NetworksWriter, "close", always, False),
-    "before the sums": (engine_run, "write_sums", always, False),
-    "before the last row": (RunStore, "append", is_second, False),
-    "before the last checkpoint": (engine_run, "save_checkpoint", lambda folder, done, write: done == 2, False),
-    "before the predictions": (predict, "predict_run", always, False),
-    "between two splits": (predict, "save_predictions", lambda run, folder, split: split == "personal", False),
-    "after the predictions": (engine_run, "add_constants", always, False),
-    "before the bill": (RunStore, "write_summary", always, False),
-    "before the summary": (store_module, "write_json", is_named("summary.json"), False),
-    "after the summary": (RunStore, "remove_surplus", always, True),
-    "removing the checkpoints": (store_module, "remove_folder", is_folder("checkpoint"), True),
+    "before the networks": (engine_run, "NetworksWriter", always),
+    "a network": (kept_networks, "save_file", lambda _, tensors, file: file.stem == "nyud-multi"),
+    "the networks' index": (NetworksWriter, "close", always),
+    "before the sums": (engine_run, "write_sums", always),
+    "before the last row": (RunStore, "append", lambda _, store, row, timing: row["round"] == 2),
+    "before the last checkpoint": (engine_run, "save_checkpoint", lambda _, folder, done, write: done == 2),
+    "before the predictions": (predict, "predict_run", always),
+    "between two splits": (predict, "save_predictions", lambda _, run, folder, split: split == "personal"),
+    "after the predictions": (engine_run, "add_constants", always),
+    "before the bill": (RunStore, "write_summary", always),
+    "before the summary": (store_module, "write_json", is_named("summary.json")),
+    "after the summary": (RunStore, "remove_surplus", always),
+    "removing the checkpoints": (store_module, "remove_folder", is_named("checkpoint")),
 }
+FINISHED = ("after the summary", "removing the checkpoints")
 
 
-def kill(folder: Path, moment: str, **given) -> Path:
-    """Kill a run at a moment; return its folder."""
-    target, name, when, _ = MOMENTS[moment]
+@pytest.fixture
+def cut_at(cut, tmp_path):
+    """`cut_at(moment)` lays that copy where `run_of(tmp_path)` looks for it, and returns the run's folder."""
 
-    def doomed():
-        setattr(target, name, unless(getattr(target, name), when))
-        run_of(folder, **given)
+    def copy(moment):
+        shutil.copytree(cut[0] / moment, tmp_path / "runs")
+        (folder,) = (tmp_path / "runs" / "duo" / "fedavg").iterdir()
+        return folder
 
-    child = multiprocessing.get_context("fork").Process(target=doomed)
-    child.start()
-    child.join(120)
-    assert child.exitcode == -signal.SIGKILL, "the kill did not happen where it was meant"
-    (killed,) = (folder / "runs" / "duo" / "fedavg").iterdir()
-    return killed
+    return copy
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_run_that_is_killed_at_its_end_comes_to_the_same_bytes(whole, tmp_path, moment):
-    finished = MOMENTS[moment][-1]
-    folder = kill(tmp_path, moment, save_predictions=True)
+def test_a_run_that_is_cut_at_its_end_comes_to_the_same_bytes(whole, cut_at, tmp_path, moment):
+    finished = moment in FINISHED
+    folder = cut_at(moment)
     assert (RunFolder(folder).summary() is not None) == finished
     if finished:
         assert contents(folder) == contents(whole.folder)
@@ -264,8 +256,10 @@ def test_a_run_that_is_killed_at_its_end_comes_to_the_same_bytes(whole, tmp_path
     assert finished or not (folder / "checkpoint").exists()
 
 
-def test_a_kill_right_before_the_summary_trains_nothing_again(whole, tmp_path):
-    folder = kill(tmp_path, "before the summary", keep="none")
+def test_a_cut_right_before_the_summary_trains_nothing_again(whole, tmp_path):
+    run = partial(run_of, tmp_path, keep="none", save_predictions=True)
+    whole_with_copies(run, tmp_path, {"runs": MOMENTS["before the summary"]})
+    (folder,) = (tmp_path / "runs" / "duo" / "fedavg").iterdir()
     rounds = []
 
     class Rounds(Listener):
@@ -277,14 +271,16 @@ def test_a_kill_right_before_the_summary_trains_nothing_again(whole, tmp_path):
     assert rounds == [] and not result.reused and contents(folder) == contents(whole.folder)
 
 
-def test_a_last_round_whose_networks_are_lost_is_done_again(whole, tmp_path):
-    folder = kill(tmp_path, "before the summary")
+def test_a_last_round_whose_networks_are_lost_is_done_again(whole, cut_at, tmp_path):
+    folder = cut_at("before the summary")
     (folder / "networks" / "index.json").unlink()
     run_of(tmp_path, save_predictions=True)
     assert contents(folder) == contents(whole.folder)
 
 
-def test_a_full_disk_is_one_line_and_the_run_goes_on(tmp_path, monkeypatch):
+def test_a_full_disk_is_one_line_and_the_run_goes_on(cut_at, tmp_path, monkeypatch):
+    cut_at("before the networks")
+
     def full(tensors, file):
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -296,12 +292,13 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on(tmp_path, monkeypatch):
     assert not result.reused and kept_in(RunFolder(result.folder)) == "last"
 
 
-def test_a_run_that_starts_over_forgets_its_networks(tmp_path):
-    first = run_of(tmp_path)
+def test_a_run_that_starts_over_forgets_its_networks(cut_at, tmp_path):
+    folder = cut_at("whole")
+    (folder / "weights.safetensors").write_bytes(b"of an earlier version")
     with pytest.raises(Stopped):
         run_of(tmp_path, fresh=True, progress=AfterRound(1))
-    assert not (first.folder / "networks").exists()
-    assert available(first.folder / "checkpoint") == [1]
+    assert not (folder / "networks").exists() and not (folder / "weights.safetensors").exists()
+    assert available(folder / "checkpoint") == [1]
 
 
 # -- the files ---------------------------------------------------------------------------------------------------------

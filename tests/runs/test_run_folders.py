@@ -187,13 +187,7 @@ def copy_run(root, algorithm, seed):
     folder = root / "duo" / algorithm / f"s{seed}"
     shutil.copytree(next(FIRST.glob("duo/fedavg/*")), folder)
     made = json.loads((folder / "summary.json").read_text())
-    made |= {
-        "algorithm": algorithm,
-        "title": algorithm,
-        "options": {},
-        "seed": seed,
-        "config_hash": str(folder),
-    }
+    made |= {"algorithm": algorithm, "title": algorithm, "options": {}, "seed": seed, "config_hash": str(folder)}
     (folder / "summary.json").write_text(json.dumps(made))
 
 
@@ -252,12 +246,12 @@ def test_a_run_of_a_later_format_is_not_gone_on_with(tiny_run, stopped):
         tiny_run("fedavg")
 
 
-def test_a_run_that_the_first_format_began_goes_on(tiny_run, stopped, tmp_path):
+def test_a_run_that_the_first_format_began_goes_on(tiny_run, shared_run, stopped):
     for file in (*stopped.glob("*.json*"), *stopped.glob("checkpoint/*/index.json")):
         file.write_text("".join(json.dumps(lose(record, "format")) + "\n" for record in contents(file)))
     config = stopped / "config.yaml"
     config.write_text(config.read_text().removeprefix(f"format: {FORMAT}\n"))
-    resumed, whole = tiny_run("fedavg"), tiny_run("fedavg", out=tmp_path / "whole")
+    resumed, whole = tiny_run("fedavg"), shared_run("fedavg")
     assert resumed.folder == stopped and resumed.summary == whole.summary
     assert [row.get("format", 1) for row in RunFolder(stopped).rounds()] == [1, 1, FORMAT]
     assert RunFolder(stopped).manifest()["format"] == FORMAT

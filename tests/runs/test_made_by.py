@@ -205,7 +205,7 @@ def test_other_code_that_began_in_between_keeps_the_folder(tmp_path, config):
     with first.opened():
         write(first.folder, OLD, finished=False)
         with second.opened():
-            assert second.folder == own(first.folder, NEW) and second.place.change == "method: fedper.py changed"
+            assert second.folder == own(first.folder, NEW) and second.chosen.change == "method: fedper.py changed"
     alike = RunStore(tmp_path, config, OLD)
     with pytest.raises(StoreError, match="another process is working"), first.opened(), alike.opened():
         pass

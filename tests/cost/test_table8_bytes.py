@@ -24,7 +24,7 @@ META = torch.device("meta")  # tensors without storage: shapes are all that byte
 
 
 def published() -> dict[tuple[str, str], float]:
-    path = Path(reports.__file__).parent / "published" / "fmtlbench_table8_cost_iid1.csv"
+    path = Path(reports.__file__).parent / "papers" / "published" / "fmtlbench_table8_cost_iid1.csv"
     with path.open(encoding="utf-8") as file:
         return {(row["method"], row["arch"]): float(row["comm_per_round_GB"]) for row in csv.DictReader(file)}
 

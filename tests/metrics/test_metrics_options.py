@@ -24,7 +24,7 @@ from fmtlbench.metrics.maxf import levels
 from fmtlbench.tasks import TASKS
 
 MINI = Path(__file__).parents[3] / "shared" / "mini"
-PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
+PUBLISHED = Path(__file__).parents[2] / "reports" / "papers" / "published"
 
 
 def meter_of(preset, task, dataset, **overrides):

@@ -75,7 +75,7 @@ def test_tensors_equal_the_reference(case, reference):
 
 
 def test_the_literals_are_the_published_table():
-    published = Path(__file__).parents[2] / "reports" / "published"
+    published = Path(__file__).parents[2] / "reports" / "papers" / "published"
     with (published / "fmtlbench_table1_model_size.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == len(PUBLISHED)

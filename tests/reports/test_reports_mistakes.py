@@ -29,15 +29,15 @@ MISTAKES = [  # argv, exit code, words
     (["stats", "RUNS", "--pair", "fedavg"], 2, "expected two different methods"),
     (["stats", "RUNS", "--split", "personal"], 2, "valid: global"),
     (["stats", "LOCAL"], 1, "no two methods have a common block"),
-    (["stability", "RUNS", "--power", "1"], 2, "--power 1: expected a probability between 0 and 1"),
-    (["stability", "RUNS", "--pair", "fedavg"], 2, "expected two different methods"),
-    (["stability", "RUNS", "--pair", "fedavg,fedhca"], 2, "did you mean"),
-    (["stability", "RUNS", "--scenario", "dua"], 2, "did you mean 'duo'?"),
-    (["stability", "RUNS", "--split", "personal"], 2, "no finished run has scores on the 'personal' split"),
-    (["stability", "RUNS", "--baseline", "lokal"], 2, "did you mean 'local'"),
-    (["stability", "RUNS", "--published", "fedhca2_table1_st_mt_1"], 2, "the runs are of duo"),
-    (["stability", "RUNS", "--standalone"], 2, "belongs to --format latex"),
-    (["stability", "RUNS", "--setting", "ffff"], 2, "no run has it"),
+    (["stats", "--noise", "RUNS", "--power", "1"], 2, "--power 1: expected a probability between 0 and 1"),
+    (["stats", "--noise", "RUNS", "--pair", "fedavg"], 2, "expected two different methods"),
+    (["stats", "--noise", "RUNS", "--pair", "fedavg,fedhca"], 2, "did you mean"),
+    (["stats", "--noise", "RUNS", "--scenario", "dua"], 2, "did you mean 'duo'?"),
+    (["stats", "--noise", "RUNS", "--split", "personal"], 2, "no finished run has scores on the 'personal' split"),
+    (["stats", "--noise", "RUNS", "--baseline", "lokal"], 2, "did you mean 'local'"),
+    (["stats", "--noise", "RUNS", "--published", "fedhca2_table1_st_mt_1"], 2, "the runs are of duo"),
+    (["stats", "--noise", "RUNS", "--standalone"], 2, "belongs to --format latex"),
+    (["stats", "--noise", "RUNS", "--setting", "ffff"], 2, "no run has it"),
     (["cost", "RUNS", "--target", "nan"], 2, "--target nan: expected a percentage such as -10"),
     (["cost", "RUNS", "--scenario", "du"], 2, "did you mean 'duo'"),
     (["cost", "RUNS", "--format", "json", "--standalone"], 2, "belongs to --format latex"),
@@ -93,8 +93,8 @@ def check(lines, heavy):
         assert main(line) == 0, line
         loaded = sorted(set(sys.modules) & heavy)
         assert not loaded, (line, loaded)
-tables = [["leaderboard", root], ["export", root], ["cost", root], ["published", "--audit"], ["stability", root]]
-tables += [["compare", paper, "--published", "fedhca2_table1_st_mt_1"]]
+tables = [["leaderboard", root], ["export", root], ["cost", root], ["published", "--audit"], ["stats", "--noise", root]]
+tables += [["papers", "compare", paper, "--published", "fedhca2_table1_st_mt_1"]]
 check(tables, {"torch", "timm", "torchvision", "matplotlib", "numba", "codecarbon", "jinja2"})
 check([["stats", root, "-o", out], ["plot", "rounds", root, "-o", out + "/a.svg"]], {"torch", "timm", "torchvision"})
 """

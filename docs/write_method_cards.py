@@ -150,7 +150,11 @@ def _list_options(method: Method) -> list[list[str]]:
 def _list_given(method: Method) -> list[list[str]]:
     """Return what presets give a method."""
     return [
-        [f"[{g.preset}](../../fmtlbench/config/presets/{g.preset}.yml)", f"`algo.{g.option}={as_typed(g.value)}`", g.source]
+        [
+            f"[{g.preset}](../../fmtlbench/config/presets/{g.preset}.yml)",
+            f"`algo.{g.option}={as_typed(g.value)}`",
+            g.source,
+        ]
         for g in given_by_presets(method)
     ]
 

@@ -210,12 +210,13 @@ def check_class(found: Any, base: type, kind: str, texts: tuple[str, ...], where
     if not (isinstance(found, type) and issubclass(found, base)):
         public = f"{base.__module__.partition('._')[0]}.{base.__name__}"
         raise UsageError(f"{where}: {found.__qualname__} is not a subclass of {public}")
-    check_name(found.name, kind, f"{where}: {found.__qualname__}.name")  # it may have been changed after registering
+    cls: Any = found  # which has what the base class has
+    check_name(cls.name, kind, f"{where}: {cls.__qualname__}.name")  # it may have been changed after registering
     for name in texts:
-        if name not in vars(found):
-            raise UsageError(f'{where}: {found.__qualname__} has no {name} of its own; add {name} = "…" to the class')
-        if not isinstance(getattr(found, name), str):
-            raise UsageError(f"{where}: {found.__qualname__}.{name}: expected text, got {getattr(found, name)!r:.80}")
-    if not dataclasses.is_dataclass(found.Params):
-        raise UsageError(f"{where}: {found.__qualname__}.Params is not a dataclass; add @dataclass(frozen=True)")
-    return found
+        if name not in vars(cls):
+            raise UsageError(f'{where}: {cls.__qualname__} has no {name} of its own; add {name} = "…" to the class')
+        if not isinstance(getattr(cls, name), str):
+            raise UsageError(f"{where}: {cls.__qualname__}.{name}: expected text, got {getattr(cls, name)!r:.80}")
+    if not dataclasses.is_dataclass(cls.Params):
+        raise UsageError(f"{where}: {cls.__qualname__}.Params is not a dataclass; add @dataclass(frozen=True)")
+    return cls

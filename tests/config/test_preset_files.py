@@ -131,8 +131,8 @@ def test_files_that_it_names_lie_beside_it(preset, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert resolve("fedavg", "st_mt_1", "folder/mine.yml").model.architecture == "toy"
     copy = preset("extends: nano\nmodel: {architecture: ../folder/toy.py}\n", "other/mine.yml")
-    one, other = (resolve("fedavg", "st_mt_1", each).model.code for each in (copy, file))
-    assert one.source == other.source and one.is_unchanged()
+    one, other = (resolve("fedavg", "st_mt_1", each).model.ref for each in (copy, file))
+    assert one.sha256 == other.sha256 and one.is_unchanged()
 
 
 def test_a_bench_takes_files_as_presets(preset, tmp_path):

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..base.errors import FmtlbenchError, UsageError, one_line, shorten, unknown
 from ..base.files import write_output, write_output_text
+from ..base.located import Tree
 from ..base.words import say_count
 from ..config.resolve import parse_overrides
 from ..data.datasets import DATASETS, ArchiveDataset, DatasetInfo, dataset_of_file
@@ -155,7 +156,7 @@ class FileRequest:
                 raise UsageError(f"{flag}: {task.metric}, which scores {task.name}, has no option {option}")
             values[option] = value
         told = {option: f"--option {option}={value}" for option, value in values.items()}
-        return typed_options(task.metric, values, told)
+        return typed_options(task.metric, Tree(values, places=told))
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 from made_rounds import write_rounds
 from made_runs import DUO, ST_MT_1
@@ -80,24 +77,3 @@ def test_a_mistake_is_one_line(runs, tmp_path, capsys, argv, code, words):
     assert main(line) == code
     out, err = capsys.readouterr()
     assert not out and words in err and err.count("\n") == 1 and not list(tmp_path.iterdir())
-
-
-def test_verbs_that_read_runs_never_import_torch(runs, tmp_path):
-    """In one process: tables first, which draw nothing and make no pages, then figures."""
-    code = """
-import sys
-from fmtlbench.cli import main
-root, paper, out = sys.argv[1:]
-def check(lines, heavy):
-    for line in lines:
-        assert main(line) == 0, line
-        loaded = sorted(set(sys.modules) & heavy)
-        assert not loaded, (line, loaded)
-tables = [["leaderboard", root], ["export", root], ["cost", root], ["published", "--audit"], ["stats", "--noise", root]]
-tables += [["papers", "compare", paper, "--published", "fedhca2_table1_st_mt_1"]]
-check(tables, {"torch", "timm", "torchvision", "matplotlib", "numba", "codecarbon", "jinja2"})
-check([["stats", root, "-o", out], ["plot", "rounds", root, "-o", out + "/a.svg"]], {"torch", "timm", "torchvision"})
-"""
-    argv = [sys.executable, "-c", code, *map(str, (runs / "runs", runs / "paper", tmp_path))]
-    done = subprocess.run(argv, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr

@@ -1,7 +1,7 @@
 """Runs that go on from what a kill would leave: their folder is copied while they train, so one training is both.
 
 What lies on the disk at a moment is what a kill at that moment leaves there. Real kills, of processes of their own, are
-in engine/test_run.py, runs/test_kept.py, cost/test_cost_runs.py and test_real_end_to_end.py.
+in engine/test_run.py, cost/test_cost_runs.py and data/test_real_end_to_end.py.
 """
 
 from __future__ import annotations

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..base.errors import UsageError, short_repr, unknown
 from ..base.extends import ENDINGS, EXTENDS, read_ancestry
@@ -18,6 +20,9 @@ from ..tasks import TASKS
 from ._parameters import Parameters
 from ._probe import ROLES, Expectation, Probe
 from ._schema import ClientSpec, Partition, Scenario, check_client_names, check_images, check_scenario
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 __all__ = [
     "ROLES",
@@ -59,13 +64,19 @@ def scenario_files() -> dict[str, Path]:
 
 
 def _plugin_folders() -> Iterator[Path]:
-    from importlib.metadata import entry_points  # here: a start without it is quicker
-
-    for point in entry_points(group=__name__):
+    for point in _entry_points(tuple(sys.path)):
         try:
             yield Path(str(point.load()))
         except (Exception, SystemExit) as error:
             warnings.warn(f"entry point {point.name} = {point.value} does not load: {error!r}", stacklevel=3)
+
+
+@cache
+def _entry_points(path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """Return what the packages installed on a path bring; to look through all of them takes a while."""
+    from importlib.metadata import entry_points  # here: a start without it is quicker
+
+    return tuple(entry_points(group=__name__))
 
 
 def probe_names() -> list[str]:

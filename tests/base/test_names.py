@@ -118,7 +118,7 @@ def test_a_package_s_scenarios_with_bad_names_are_left_out(tmp_path, monkeypatch
         raise SystemExit(3)
 
     points = [Point(lambda: tmp_path), Point(broken)]
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: points)
+    monkeypatch.setattr(scenarios, "_entry_points", lambda path: points)
     with pytest.warns(UserWarning) as told:
         found = scenarios.scenario_files()
     assert {name for name, file in found.items() if file.parent == tmp_path} == {"good"}

@@ -139,8 +139,7 @@ def test_a_package_extends_ours_and_a_user_extends_the_packages(write, tmp_path,
         def load(self):
             return str(tmp_path / "theirs")
 
-    points = {"fmtlbench.scenarios": [Point()]}
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: points.get(group, []))
+    monkeypatch.setattr("fmtlbench.scenarios._entry_points", lambda path: [Point()])
     write("extends: st_mt_1\ndescription: theirs\neach: {count: 2}\n", "theirs/doubled.yml")
     mine = load_scenario(write("extends: doubled\ndescription: mine\nfurther: [{dataset: nyud, tasks: [edge]}]\n"))
     assert "doubled" in scenario_files() and [group.count for group in mine.clients] == [2] * 6 + [1]

@@ -148,9 +148,7 @@ class Point:
 
 
 def test_a_package_brings_scenarios_and_may_not_shadow_ours(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        "importlib.metadata.entry_points", lambda group: [Point(tmp_path)] * (group == "fmtlbench.scenarios")
-    )
+    monkeypatch.setattr("fmtlbench.scenarios._entry_points", lambda path: [Point(tmp_path)])
     (tmp_path / "theirs.yml").write_text(GOOD)
     assert load_scenario("theirs").version == yaml.safe_load(GOOD)["version"]
     (tmp_path / "st_mt_1.yml").write_text(GOOD)

@@ -173,7 +173,7 @@ def test_json_holds_every_number_and_all_that_the_table_says(tables):
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
 def test_a_spreadsheet_calculates_no_text(start):
-    from fmtlbench.reports.formats.csv_format import quote_formula
+    from fmtlbench.reports.formats.csv import quote_formula
 
     assert quote_formula(f"{start}1+cmd|' /C calc'!A0") == f"'{start}1+cmd|' /C calc'!A0"
     assert quote_formula("-1.5e-3") == "-1.5e-3"

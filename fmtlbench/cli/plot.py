@@ -64,7 +64,7 @@ def add(verbs) -> None:
 def _list_kinds() -> str:
     kinds = describe_kinds()
     width = max(map(len, kinds)) + 2
-    return "\n".join(f"  {kind:{width}} {shows}" for kind, shows in kinds.items())
+    return "\n".join(f"  {kind:{width}} {shows}".rstrip() for kind, shows in kinds.items())
 
 
 def main(args: argparse.Namespace) -> int:

@@ -32,7 +32,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import yaml
+from fmtlbench.base.yamlfile import load_yaml
 
 ROOT = Path(__file__).parents[1]
 LIST = Path(__file__).with_suffix(".yml")
@@ -134,7 +134,7 @@ class Outcome:
 
 def read_plan(path: Path) -> Plan:
     """Read the list; entries that lack something or have equal names are refused."""
-    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    content = load_yaml(path)
     defects = []
     for entry in content["defects"]:
         try:

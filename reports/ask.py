@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..base.errors import UsageError, unknown
+from ..base.errors import UsageError
 from .collect import Collection, collect
 from .table import Tables
 
@@ -287,23 +288,24 @@ def plot(
         tell: Hears what could not be used, and what a reader of the figure must know; by default there are warnings.
         **options: `scenario`, `split`, `x`, `task`, …: the other flags of `fmtlbench plot`.
     """
-    from .plots import KINDS, WITH_DELTA, Options, files_read, make_figure, save_figure
-    from .plots.style import targets
+    from . import plots
+    from .figure_style import targets
 
-    if kind not in KINDS:
-        raise unknown("kind of figure", kind, KINDS)
-    if kind not in WITH_DELTA and (delta_over != "columns" or task_weights):
-        raise UsageError(f"--delta-over and --task-weights are for {', '.join(WITH_DELTA)}: {kind} shows no Δm")
+    plots.check_kind(kind)
+    if (delta_over != "columns" or task_weights) and not plots.shows_delta(kind):
+        others = ", ".join(filter(plots.shows_delta, plots.find_kinds()))
+        raise UsageError(f"--delta-over and --task-weights are for {others}: {kind} shows no Δm")
     if output is not None:
         targets(output)  # refuse a bad name before the work
-    everything, chosen = _find(runs, setting, tell, files_read(kind, options.get("x", "rounds")))
-    delta = _delta(everything, delta_over, task_weights, reference)
+    asked = plots.Options(**options, normalise=not raw)
+    everything, chosen = _find(runs, setting, tell, plots.files_read(kind, asked))
+    asked = replace(asked, delta=_delta(everything, delta_over, task_weights, reference))
     notes: list[str] = []
-    figure = make_figure(kind, _merge(chosen, rows), Options(**options, normalise=not raw, delta=delta), notes)
+    figure = plots.make_figure(kind, _merge(chosen, rows), asked, notes)
     for note in notes:
         (tell or _warn)(note)
     if output is not None:
-        save_figure(figure, output)
+        plots.save_figure(figure, output)
     return figure
 
 

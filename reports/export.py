@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..base.errors import FmtlbenchError
 from ..base.files import write_output
-from .formats.csv_format import quote_formula
+from .formats.csv import quote_formula
 
 if TYPE_CHECKING:
     import pandas as pd

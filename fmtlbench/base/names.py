@@ -1,7 +1,8 @@
-"""Check names that become folders and files: of clients, methods, scenarios, presets and metrics."""
+"""Check names that become folders and files: of clients, methods, scenarios, presets and metrics; find named files."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,12 @@ def name_files(folder: Path, kind: str) -> tuple[dict[str, Path], list[UsageErro
         except UsageError as error:
             problems.append(error)
     return found, problems
+
+
+def public_modules(package_path: Iterable[str], order: Sequence[str] = ()) -> dict[str, Path]:
+    """Return the files of a package's public modules, by their names: those of `order` first, then the others."""
+    files = {file.stem: file for folder in package_path for file in sorted(Path(folder).glob("[a-z]*.py"))}
+    return {name: files[name] for name in (*(n for n in order if n in files), *sorted(files.keys() - {*order}))}
 
 
 def _find_problem(name: Any) -> str | None:

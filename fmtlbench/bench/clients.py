@@ -129,8 +129,8 @@ def _count_as_table1(model: Any, size: tuple[int, int], by_task: bool, count: An
 
 def draw_clients(name: str, clients: Sequence[Mapping[str, Any]], source: str, output: str | Path) -> list[Path]:
     """Draw which client of a scenario holds how much of which task, into a file or two; return them."""
-    from ..reports.distribution import distribution
-    from ..reports.plots.style import save, targets
+    from ..reports.figure_style import save, targets
+    from ..reports.plots.distribution import distribution
 
     targets(output)  # a wrong ending is told before anything is drawn
     titles = {client["dataset"]: dataset_title(client["dataset"], source) for client in clients}

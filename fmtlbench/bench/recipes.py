@@ -14,6 +14,7 @@ from ..base.words import dataset_title
 from ..config.presets import preset_options, read_preset
 from ..config.request import RunRequest
 from ..config.resolve import resolve_without_method
+from ..reports import plots
 from ..reports.collect import Collection, RunRecord, collect, empty_collection, relabel
 from ..reports.delta import Delta, Reference
 from ..reports.papers.claims import Verdict, judge, judge_printed, load_claims
@@ -211,10 +212,8 @@ def _files_read(recipe: Recipe) -> tuple[str, ...]:
     """Return what a recipe reads of a run beside its summary."""
     if recipe.kind == COST:
         return ("rounds", "timing", "cost")
-    if recipe.is_figure:
-        from ..reports.plots import files_read
-
-        return files_read(recipe.kind)
+    if recipe.is_figure and recipe.kind in plots.find_kinds():
+        return plots.files_read(recipe.kind, plots.Options())
     return ()
 
 
@@ -297,8 +296,6 @@ def make_figure(planned: Planned, notes: list[str], draw_panel: Panel) -> Figure
 
     `draw_panel` draws what runs predict on an image, beside the truth.
     """
-    from ..reports import plots
-
     recipe = planned.recipe
     options = recipe.entry.get("options", {})
     notes += [*recipe.notes, *planned.remarks()]
@@ -328,7 +325,7 @@ def _rule(recipe: Recipe, made: Mapping[Wanted, Made]) -> Any:
 
 
 def _draw_scenarios(planned: Planned) -> Figure:
-    from ..reports.distribution import distributions
+    from ..reports.plots.distribution import distributions
 
     panels, titles = {}, {}
     for name in planned.recipe.entry["scenarios"]:

@@ -9,15 +9,15 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
-from pathlib import Path
+
+from ..base.names import public_modules
 
 # In this order they are listed; a verb that is not here comes last.
 ORDER = (
     "run", "bench", "probe", "list", "show", "data", "runs", "predict", "score", "leaderboard", "stats", "cost", "plot",
     "papers", "export", "submit", "verify", "completion",
 )  # fmt: skip
-FILES = {file.stem for file in Path(__file__).parent.glob("[a-z]*.py")}
-VERBS = (*(verb for verb in ORDER if verb in FILES), *sorted(FILES - {*ORDER}))
+VERBS = tuple(public_modules(__path__, ORDER))
 # A verb that is no more, maybe with a flag → what to type instead; {} is the rest of what was typed.
 FORMER = {
     "evaluate": "`fmtlbench score{}`",

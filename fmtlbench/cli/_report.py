@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import UsageError
+from ..reports.formats import find_formats
 
 if TYPE_CHECKING:
     from ..reports.table import Table
 
 Container = argparse.ArgumentParser | argparse._ArgumentGroup
 DELTA = ("delta_over", "task_weights", "reference", "baseline")
-STYLES = ("table", "csv", "md", "latex", "json")
 
 
 def add_runs(parser: argparse.ArgumentParser) -> None:
@@ -71,8 +71,8 @@ def add_rows(parser: Container) -> None:
     )
 
 
-def add_format(parser: argparse.ArgumentParser, styles: Sequence[str] = STYLES) -> None:
-    parser.add_argument("--format", choices=styles, default="table", help="default: table")
+def add_format(parser: argparse.ArgumentParser, others: Sequence[str] = ()) -> None:
+    parser.add_argument("--format", choices=(*find_formats(), *others), default="table", help="default: table")
     parser.add_argument("--standalone", action="store_true", help="latex: a complete document")
     add_spreadsheet(parser)
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write there instead of to stdout")

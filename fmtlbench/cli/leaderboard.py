@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from ..base.errors import UsageError
-from ._report import STYLES, add_delta, add_format, add_rows, add_runs, add_setting, check_style, emit, keywords
+from ._report import add_delta, add_format, add_rows, add_runs, add_setting, check_style, emit, keywords
 
 EPILOG = """\
 Runs of different scenarios, presets, data, round counts or other settings never share a table, unless --rows says in
@@ -53,7 +53,7 @@ def add(verbs) -> None:
         action="store_true",
         help="columns of the worst client's Δm, that of the worst tenth of clients, and the spread over clients",
     )
-    add_format(parser, (*STYLES, "html"))
+    add_format(parser, ("html",))
     parser.set_defaults(func=main)
 
 

@@ -5,21 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from ..reports.plots import describe_kinds
 from ._report import add_delta, add_rows, add_runs, add_setting, keywords
 
 EPILOG = """\
-kinds:
-  rounds         Δm over rounds, against final scores; --x kwh, bytes or hours
-  clients        Δm by number of clients
-  sweep          Δm by the value of an option, of the method or of anything else; --option algo.friends, train.lr, …
-  pareto         Δm against its cost, the front marked; --cost
-  hyperweights   FedHCA²: α of single- and of multi-task clients over rounds, β of decoder layers; --round
-  grouping       MaT-FL: how often clients were grouped, and the votes of one client's layers; --client
-  updates        the clients' updates in a plane; --method pca or tsne, --updates, --round, --raw
-  cd             critical-difference diagram; --alpha
-  pvalues        p-values of all pairs of methods; --correction
-  distribution   which client holds how much of which task; --scenario
-
 rounds, clients and sweep show scores instead of Δm with --task, --dataset or --client: a panel for each dataset that
 has the task, or for every dataset and task with --task all. Lines are means over seeds. A method looks the same in all
 figures.
@@ -38,7 +27,7 @@ def add(verbs) -> None:
         "plot",
         help="figures of finished runs",
         description="Draw a figure of finished runs, one column wide.",
-        epilog=EPILOG,
+        epilog=f"kinds:\n{_list_kinds()}\n\n{EPILOG}",
     )
     parser.add_argument("kind", metavar="KIND", help="which figure, see below")
     add_runs(parser)
@@ -72,10 +61,16 @@ def add(verbs) -> None:
     parser.set_defaults(func=main)
 
 
+def _list_kinds() -> str:
+    kinds = describe_kinds()
+    width = max(map(len, kinds)) + 2
+    return "\n".join(f"  {kind:{width}} {shows}".rstrip() for kind, shows in kinds.items())
+
+
 def main(args: argparse.Namespace) -> int:
     from ..reports.ask import plot
+    from ..reports.figure_style import targets
     from ..reports.plots import Options
-    from ..reports.plots.style import targets
 
     asked = {**keywords(args, Options), **keywords(args, plot)}
     plot(asked.pop("kind"), *args.runs, **asked)

@@ -60,8 +60,8 @@ def main(args: argparse.Namespace) -> int:
     from ..inference.predict import check_comparable, panel_rows, save_predictions
     from ..inference.prediction_folder import check_replaceable
     from ..inference.stored_run import StoredRun
+    from ..reports.figure_style import save
     from ..reports.labels import tell_apart
-    from ..reports.plots.style import save
 
     with show_progress() as progress:
         runs = [StoredRun(folder) for folder in args.runs]

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..base.errors import UsageError
+from ..reports.formats import find_formats
 from ._parser import refuse_others
 from ._report import (
-    STYLES,
     add_reference,
     add_rows,
     add_runs,
@@ -78,7 +78,9 @@ def add(verbs) -> None:
     noise.add_argument("--published", metavar="NAME", help="the order beside this table of `fmtlbench papers list`")
     add_terms(noise)
     noise.add_argument("--standalone", action="store_true", help="latex: a complete document")
-    parser.add_argument("--format", default="table", choices=STYLES, help="latex: with --noise only; default: table")
+    parser.add_argument(
+        "--format", default="table", choices=find_formats(), help="latex: with --noise only; default: table"
+    )
     add_spreadsheet(parser)
     parser.add_argument(
         "-o",
@@ -96,7 +98,8 @@ def main(args: argparse.Namespace) -> int:
         return _tell_noise(args)
     refuse_others(args, args.noises, "--noise; give that too")
     if args.format == "latex":
-        raise UsageError("--format latex: is for --noise; without it table, csv, md or json")
+        *others, last = (name for name in find_formats() if name != "latex")
+        raise UsageError(f"--format latex: is for --noise; without it {', '.join(others)} or {last}")
 
     from ..base.files import check_folder
     from ..reports.ask import analyse_runs
@@ -126,7 +129,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _draw(folder: Path, analysis: Analysis) -> None:
     from ..reports.plots import save_figure
-    from ..reports.plots.comparisons import draw_tests
+    from ..reports.stats.figures import draw_tests
 
     for name, figure in draw_tests(analysis).items():
         for path in save_figure(figure, folder / name):

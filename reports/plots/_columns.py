@@ -11,8 +11,8 @@ from ...base.errors import unknown
 from ...tasks import in_columns, title_of
 from ..collect import RunRecord
 from ..columns import At, names_of_datasets, order_columns
+from ..figure_style import arrow
 from ._curves import PlotError
-from .style import arrow
 
 ALL = "all"  # tasks: a panel each
 

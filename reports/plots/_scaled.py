@@ -10,11 +10,11 @@ from matplotlib.axes import Axes
 
 from ..collect import RunRecord
 from ..delta import Bases, Delta
+from ..figure_style import DELTA, Style
 from ..labels import zoo_rank
 from ..settings import setting_values
 from ._columns import Panel
 from ._curves import PlotError
-from .style import DELTA, Style
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""Critical-difference diagram: average ranks, and a bar over methods that Nemenyi's test does not tell apart."""
+"""critical-difference diagram; --alpha.
+
+Average ranks, and a bar over methods that Nemenyi's test does not tell apart.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,22 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator
 
-from .style import WIDTH, new_figure, styled, styles, text_width
+from ..collect import Collection
+from ..figure_style import WIDTH, new_figure, styled, styles, text_width
+from . import Options
+from ._choose_runs import analyse_chosen
+from ._curves import PlotError
 
 UNIT = 0.155  # inches from one label to the next
 TOP = 3.2  # labels above the axis that CD and its bar take
 SHORTEST = 0.12  # inches per rank
+
+
+def draw(collection: Collection, options: Options, notes: list[str]) -> Figure:
+    analysis = analyse_chosen(collection, options, notes)
+    if analysis.nemenyi is None:
+        raise PlotError(f"no critical-difference diagram: {analysis.refusal}")
+    return cd_figure(analysis.ranks, analysis.nemenyi, analysis.cd, options.alpha)
 
 
 @styled

@@ -1,6 +1,7 @@
-"""Δm or a column by number of clients (FedHCA² Fig. 5): runs that differ in nothing else.
+"""Δm by number of clients.
 
-The numbers come from a scenario's parameter (`iid1_sdmt` with clients=8) or from its larger forms (`st_mt_1_2c`).
+FedHCA²'s Fig. 5: runs that differ in nothing else, also by a column of the tables. The numbers come from a scenario's
+parameter (`iid1_sdmt` with clients=8) or from its larger forms (`st_mt_1_2c`).
 """
 
 from __future__ import annotations
@@ -10,14 +11,35 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..collect import RunRecord
+from ...config.setting import scenario_family
+from ..collect import Collection, RunRecord
 from ..delta import Delta
+from ..figure_style import DELTA, legend_below, panel_grid, styled, styles
+from . import Options
+from ._choose_runs import asked_columns, runs_of_one_setting, runs_of_scenario, say_spread
 from ._columns import Panel
 from ._curves import PlotError
 from ._scaled import Points, choose_set, draw_means, read_points, shift_of
-from .style import DELTA, legend_below, panel_grid, styled, styles
 
 HEIGHT = 2.0  # inches of a panel
+SHOWS_DELTA = True
+
+
+def draw(collection: Collection, options: Options, notes: list[str]) -> Figure:
+    names = {run.summary["scenario"] for run in collection.runs}
+    if options.scenario is None and len(set(map(scenario_family, names))) > 1:
+        runs_of_scenario(collection.runs, None)  # says which there are
+    runs = [run for run in collection.runs if options.scenario in (None, scenario_family(run.summary["scenario"]))]
+    runs = scaled(runs or runs_of_scenario(collection.runs, options.scenario), notes)
+    kept = []
+    for count in sorted(set(map(count_clients, runs))):
+        same = [run for run in runs if count_clients(run) == count]
+        kept += runs_of_one_setting(collection, same, notes)
+    panels = [
+        clients_points(kept, options.split, options.delta, column) for column in asked_columns(kept, options, notes)
+    ]
+    say_spread([panel.rows for panel in panels], notes, "bars")
+    return clients_figure(panels)
 
 
 def scaled(runs: Sequence[RunRecord], notes: list[str]) -> list[RunRecord]:

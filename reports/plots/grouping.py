@@ -1,4 +1,7 @@
-"""Groups of clients: how often they were grouped (MaT-FL's Fig. 5), and what each layer voted (its Fig. 6)."""
+"""MaT-FL: how often clients were grouped, and the votes of one client's layers; --client.
+
+MaT-FL's Figs. 5 and 6.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,32 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 
 from ...base.errors import unknown
-from ..collect import RunRecord
+from ..collect import Collection, RunRecord
+from ..figure_style import LINE, WIDTH, heat_bar, heat_map, new_figure, styled
+from . import Options
+from ._choose_runs import check_part, only_run
 from ._curves import PlotError
 from ._diagnostics import read_diagnostics
-from .style import LINE, WIDTH, heat_bar, heat_map, new_figure, styled
 
 THREE = 3  # clients abreast
 NEEDS = ("groups",)  # by client: a name, or the clients it follows
+
+
+def reads(options: Options) -> tuple[str, ...]:
+    return ("rounds",)
+
+
+def draw(collection: Collection, options: Options, notes: list[str]) -> Figure:
+    check_part(options, ("frequency", "votes"))
+    run = only_run(collection, options, notes, NEEDS)
+    if options.part == "frequency":
+        return grouping_figure(grouping_frequency(run))
+    if options.part is None:
+        return grouping_figure(grouping_frequency(run), layer_votes(run, options.client))
+    # One client of each kind, unless one is named.
+    of_each_kind = {group: name for name, group in reversed(run.groups.items())}
+    clients = [options.client] if options.client else list(of_each_kind.values())
+    return votes_figure([layer_votes(run, client) for client in sorted(clients, key=list(run.groups).index)])
 
 
 def grouping_frequency(run: RunRecord) -> pd.DataFrame:

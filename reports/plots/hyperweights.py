@@ -1,4 +1,7 @@
-"""Hyper weights: α of encoders over rounds, β of every decoder's layers (FedHCA²'s Figs. 6, 7)."""
+"""FedHCA²: α of single- and of multi-task clients over rounds, β of decoder layers; --round.
+
+FedHCA²'s Figs. 6 and 7.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,28 @@ import pandas as pd
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import MaxNLocator
 
-from ..collect import RunRecord
+from ..collect import Collection, RunRecord
+from ..figure_style import LINE, Style, heat_bar, heat_map, in_order, legend_columns, legend_height, new_figure, styled
+from . import Options
+from ._choose_runs import check_part, only_run
 from ._curves import PlotError
 from ._diagnostics import read_diagnostics
-from .style import LINE, Style, heat_bar, heat_map, in_order, legend_columns, legend_height, new_figure, styled
 
 NEEDS = ("alpha", "beta")  # by client; by decoder, a list over layers
+
+
+def reads(options: Options) -> tuple[str, ...]:
+    return ("rounds",)
+
+
+def draw(collection: Collection, options: Options, notes: list[str]) -> Figure:
+    check_part(options, ("alpha", "beta"))
+    run = only_run(collection, options, notes, NEEDS)
+    alpha, beta = hyperweights_data(run, options.round)
+    if options.part is not None and (alpha if options.part == "alpha" else beta).empty:
+        raise PlotError(f"--part {options.part}: {run.name} did not share what it weighs")
+    alphas = {} if options.part == "beta" else split_by_tasks(run, alpha)
+    return hyperweights_figure(alphas, beta.iloc[:0] if options.part == "alpha" else beta)
 
 
 def hyperweights_data(run: RunRecord, round_: int | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -1,4 +1,7 @@
-"""What a method costs against what it gains: Δm over seconds, energy or traffic, the front marked."""
+"""Δm against its cost, the front marked; --cost.
+
+The cost is time, energy or traffic.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,34 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from ...base.errors import unknown
-from ..collect import RunRecord
+from ..collect import Collection, RunRecord
 from ..delta import Bases, Delta
+from ..figure_style import DELTA, GREY, bend_axis, legend_below, panel_grid, styled, styles
 from ..labels import zoo_rank
 from ..units import choose_unit
+from . import Options
+from ._choose_runs import draw_settings, drawable, say_delta, say_spread
 from ._curves import PlotError
-from .style import DELTA, GREY, bend_axis, legend_below, panel_grid, styled, styles
 
 COSTS = {"seconds": ("time", "s"), "kwh": ("energy", "kWh"), "bytes": ("communication", "GB")}
 HEIGHT = 2.1  # inches of a panel
+SHOWS_DELTA = True
+
+
+def reads(options: Options) -> tuple[str, ...]:
+    return ("cost",)
+
+
+def draw(collection: Collection, options: Options, notes: list[str]) -> Figure:
+    def points_of(runs: list[RunRecord], title: str) -> list[tuple[str, pd.DataFrame]]:
+        runs = drawable(runs, notes, lambda run: cost_of(run, options.cost))
+        points = pareto_points(runs, options.cost, options.split, options.delta)
+        notes.append(say_delta(runs, options))
+        return [(title, points)]
+
+    panels = draw_settings(collection, options, notes, points_of)
+    say_spread([points for _, points in panels], notes, "bars")
+    return pareto_figure(panels, options.cost)
 
 
 def pareto_points(

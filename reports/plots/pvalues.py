@@ -1,4 +1,7 @@
-"""p-values of all pairs of methods as a heat map (FMTL-Bench Fig. 4)."""
+"""p-values of all pairs of methods; --correction.
+
+FMTL-Bench's Fig. 4, a heat map.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,23 @@ import pandas as pd
 from matplotlib.colors import BoundaryNorm, LinearSegmentedColormap
 from matplotlib.figure import Figure
 
-from .style import WIDTH, heat_map, new_figure, styled, text_width
+from ..collect import Collection
+from ..figure_style import WIDTH, heat_map, new_figure, styled, text_width
+from . import Options
+from ._choose_runs import analyse_chosen
 
 STEPS = (0.0, 0.001, 0.01, 0.05, 0.1, 1.0)
 SHADES = ("#08519c", "#3182bd", "#9ecae1", "#e3eef9", "#f7f7f7")
+
+
+def draw(collection: Collection, options: Options, notes: list[str]) -> Figure:
+    analysis = analyse_chosen(collection, options, notes)
+    notes += analysis.pair_notes
+    return pvalues_figure(analysis.wilcoxon_table(), options.alpha, pvalues_label(options.correction))
+
+
+def pvalues_label(correction: str) -> str:
+    return f"Wilcoxon p, {correction.capitalize()}-corrected"
 
 
 @styled

@@ -1,9 +1,12 @@
-"""Δm or metrics over rounds, energy, traffic or time (FMTL-Bench Fig. 3): means over seeds, a panel per setting."""
+"""Δm over rounds, against final scores; --x kwh, bytes or hours.
+
+FMTL-Bench's Fig. 3: also a metric instead of Δm; means over seeds, a panel per setting.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -11,13 +14,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from ...base.errors import unknown
-from ..collect import RunRecord
+from ..collect import Collection, RunRecord
 from ..delta import Bases, Delta
-from ..labels import zoo_rank
-from ..units import choose_unit
-from ._columns import Panel
-from ._curves import AMOUNTS, PlotError, evaluated
-from .style import (
+from ..figure_style import (
     DELTA,
     End,
     bend_axis,
@@ -29,8 +28,31 @@ from .style import (
     styled,
     styles,
 )
+from ..labels import zoo_rank
+from ..units import choose_unit
+from . import Options
+from ._choose_runs import asked_columns, draw_settings, say_spread
+from ._columns import Panel
+from ._curves import AMOUNTS, PlotError, evaluated
 
 HEIGHT = 2.1  # inches of a panel, unless it has more labels than fit
+SHOWS_DELTA = True
+
+
+def reads(options: Options) -> tuple[str, ...]:
+    return ("rounds", "timing") if options.x in ("kwh", "hours") else ("rounds",)
+
+
+def draw(collection: Collection, options: Options, notes: list[str]) -> Figure:
+    def curves_of(runs: list[RunRecord], title: str) -> list[Curves]:
+        columns = asked_columns(runs, options, notes)
+        found = [rounds_curves(runs, options.x, options.split, column, options.delta) for column in columns]
+        notes.extend(filter(None, [found[0].left_out]))
+        return [replace(curves, title="\n".join(filter(None, (title, curves.title)))) for curves in found]
+
+    panels = draw_settings(collection, options, notes, curves_of)
+    say_spread([panel.rows for panel in panels], notes, "whiskers")
+    return rounds_figure(panels)
 
 
 @dataclass(frozen=True)

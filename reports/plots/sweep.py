@@ -1,4 +1,7 @@
-"""A column or Δm against the value of an option (MaT-FL Fig. 4); methods that do not vary are lines across."""
+"""Δm by the value of an option, of the method or of anything else; --option algo.friends, train.lr, ….
+
+MaT-FL's Fig. 4: also a column of the tables; methods that do not vary are lines across.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +14,38 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from ...base.errors import unknown
+from ...base.errors import UsageError, unknown
 from ...config.setting import EQUAL, WEIGHTING, WEIGHTING_OPTIONS, check_axis, is_below
-from ..collect import RunRecord
+from ..collect import Collection, RunRecord
 from ..delta import Delta
+from ..figure_style import DELTA, Style, draw_whisker, legend_below, panel_grid, styled, styles
 from ..labels import Labels, option_text, read_label, write_label
 from ..settings import setting_values
+from . import Options
+from ._choose_runs import asked_columns, runs_of_one_setting, runs_of_scenario, say_spread
 from ._columns import Panel
 from ._curves import PlotError
 from ._scaled import Points, choose_set, draw_means, read_points, shift_of
-from .style import DELTA, Style, draw_whisker, legend_below, panel_grid, styled, styles
 
 HEIGHT = 2.1  # inches of a panel
 METHOD = "algo."
 SCENARIO = "scenario."
 DECADES = 100.0  # a larger ratio of the ends is drawn on a logarithmic axis
 MOST_TICKS, APART = 8, 0.07  # values that stand at the axis themselves, and the part of it between two of them
+SHOWS_DELTA = True
+
+
+def draw(collection: Collection, options: Options, notes: list[str]) -> Figure:
+    if options.option is None:
+        raise UsageError("sweep: which option? For example --option algo.friends, or --option train.lr")
+    runs, sweep = swept(runs_of_scenario(collection.runs, options.scenario), options.option, notes)
+    kept = []
+    for table in dict.fromkeys(run.table for run in runs):
+        kept += runs_of_one_setting(collection, [run for run in runs if run.table == table], notes)
+    columns = asked_columns(kept, options, notes)
+    panels = [sweep_points(kept, sweep, options.split, options.delta, column) for column in columns]
+    say_spread([panel.rows for panel in panels], notes, "bars")
+    return sweep_figure(panels, sweep)
 
 
 @dataclass(frozen=True)

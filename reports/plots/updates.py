@@ -1,4 +1,7 @@
-"""Clients' updates in a plane, by PCA or t-SNE, from stored inner products (MaT-FL Fig. 2)."""
+"""the clients' updates in a plane; --method pca or tsne, --updates, --round, --raw.
+
+MaT-FL's Fig. 2, from stored inner products.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,28 @@ from matplotlib.lines import Line2D
 
 from ...base.errors import FmtlbenchError, unknown
 from ...tasks import colour_of, in_columns, title_of
-from ..collect import RunRecord
+from ..collect import Collection, RunRecord
+from ..figure_style import GREY, legend_below, new_figure, styled
+from . import Options
+from ._choose_runs import only_run
 from ._curves import PlotError
-from .style import GREY, legend_below, new_figure, styled
 
 SEVERAL = "several tasks"
 SHAPES = ("o", "s", "^", "D", "v", "P")
 METHODS = {"pca": 3, "tsne": 4}  # the fewest updates that make a plane
 PERPLEXITY = 30.0  # of t-SNE, where there are updates enough
+
+
+def reads(options: Options) -> tuple[str, ...]:
+    return ("rounds",)
+
+
+def draw(collection: Collection, options: Options, notes: list[str]) -> Figure:
+    run = only_run(collection, options, notes)
+    updates = updates_points(run, options.updates, options.round, options.normalise, options.method)
+    length = "to length 1" if updates.normalised else "not normalised"
+    notes.append(f"{updates.kind} updates of round {updates.round}, {length}: {updates.how} of {len(updates.points)}")
+    return updates_figure(updates)
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from xml.etree import ElementTree
 
 import matplotlib as mpl
 
+from ..figure_style import COLOURS, RC, draw_once
 from ..plots.pvalues import SHADES
-from ..plots.style import COLOURS, RC, draw_once
 from .markup import Markup, escape
 
 if TYPE_CHECKING:

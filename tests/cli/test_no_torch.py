@@ -27,7 +27,7 @@ STEPS = (
     (
         HEAVY,
         [
-            "--version", "run --help", "list", "list --json", *(f"list {kind}" for kind in KINDS),
+            "--version", "run --help", "plot --help", "list", "list --json", *(f"list {kind}" for kind in KINDS),
             "show scenario st_mt_1", "show scenario duo.yml --json", "show algorithm fedhca2",
             "show algorithm local --json", "show preset paper", "show config --algo fedavg --scenario st_mt_1",
             "!run", "!run --algo fedavg --scenario st_mt_1 --set train.lr=x",

@@ -53,7 +53,8 @@ def equal(a, b):
 
 
 def test_the_registry_holds_exactly_these():
-    assert list(METRICS) == NAMES
+    ours = [name for name, metric in METRICS.items() if metric.__module__.startswith("fmtlbench.")]
+    assert ours == NAMES  # others may have been brought by files of users
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -6,7 +6,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from fmtlbench.reports.fences import find_fences
-from fmtlbench.reports.plots.style import bend_axis
+from fmtlbench.reports.figure_style import bend_axis
 
 ALIKE = [0.0, 1.0, 2.0, 3.0, -4.0, -5.0, -6.0]
 

@@ -12,8 +12,8 @@ from matplotlib.axis import Axis
 from matplotlib.text import Text
 
 from fmtlbench.reports.collect import collect
+from fmtlbench.reports.figure_style import RC, WIDTH, move_apart
 from fmtlbench.reports.plots import Options, make_figure
-from fmtlbench.reports.plots.style import RC, WIDTH, move_apart
 
 LONG = "a method with a long name (first=0.001, second=true)"
 

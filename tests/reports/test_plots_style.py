@@ -7,7 +7,7 @@ import pytest
 
 from fmtlbench.algorithms import ALGORITHMS
 from fmtlbench.base.errors import UsageError
-from fmtlbench.reports.plots.style import RC, in_order, legend_columns, new_figure, save, styled, styles, targets
+from fmtlbench.reports.figure_style import RC, in_order, legend_columns, new_figure, save, styled, styles, targets
 
 
 def zoo():

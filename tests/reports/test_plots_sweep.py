@@ -12,8 +12,8 @@ from made_runs import DUO
 from fmtlbench.base.errors import UsageError
 from fmtlbench.reports.collect import collect
 from fmtlbench.reports.delta import BaseError
+from fmtlbench.reports.figure_style import RC
 from fmtlbench.reports.plots._curves import PlotError
-from fmtlbench.reports.plots.style import RC
 from fmtlbench.reports.plots.sweep import in_order, sweep_points, swept
 
 USUAL = {"friends": 8, "variant": "voting"}

@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 from made_runs import write_absence, write_run
 
+from fmtlbench.cli import main
+from fmtlbench.reports import formats
 from fmtlbench.reports.collect import collect
-from fmtlbench.reports.formats import latex, markdown, render
+from fmtlbench.reports.formats import find_formats, latex, md, render
 from fmtlbench.reports.leaderboard import leaderboards
 from fmtlbench.reports.table import Cell, Column, Row, Table
 
@@ -109,7 +111,7 @@ def test_latex_text_is_made_of_known_characters(tables):
 def test_greek_and_symbols():
     assert latex.escape("λ ς ο Ω Σ") == r"$\lambda$ $\sigma$ $o$ $\Omega$ $\Sigma$"
     assert latex.escape("a ≠ b ± −1") == r"a $\neq$ b $\pm$ $-$1"
-    assert markdown.escape("a_b|c<d>") == r"a\_b\|c&lt;d&gt;"
+    assert md.escape("a_b|c<d>") == r"a\_b\|c&lt;d&gt;"
 
 
 @pytest.mark.parametrize("standalone", [True, False])
@@ -151,9 +153,28 @@ def test_a_styled_terminal_underlines_instead_of_stars(tables):
 
 
 def test_every_format_of_the_command_line_is_there(tables):
-    from fmtlbench.cli._report import STYLES
+    styles = find_formats()
+    assert styles == ("table", "csv", "md", "latex", "json")
+    assert len({render(tables, style) for style in styles}) == len(styles)
 
-    assert len({render(tables, style) for style in STYLES}) == len(STYLES) == 5
+
+def test_a_new_format_is_one_new_file(tables, tmp_path, monkeypatch, capsys):
+    (tmp_path / "formats").mkdir()
+    (tmp_path / "formats" / "_shared.py").write_text("")
+    (tmp_path / "formats" / "names.py").write_text(
+        '"""The names of tables."""\n\n'
+        "from ._words import clean\n\n\n"
+        "def render(tables):\n"
+        '    return "".join(f"named {clean(table.name)}\\n" for table in tables)\n'
+    )
+    monkeypatch.setattr(formats, "__path__", [*formats.__path__, str(tmp_path / "formats")])
+    assert find_formats() == ("table", "csv", "md", "latex", "json", "names")
+    assert main(["leaderboard", str(tmp_path), "--format", "names"]) == 0
+    assert capsys.readouterr().out == "".join(f"named {table.name}\n" for table in tables)
+    for verb, choices in (("leaderboard", "json,names,html"), ("stats", "json,names"), ("cost", "json,names")):
+        with pytest.raises(SystemExit):
+            main([verb, "--help"])
+        assert f"--format {{table,csv,md,latex,{choices}}}" in capsys.readouterr().out
 
 
 def test_json_holds_every_number_and_all_that_the_table_says(tables):
@@ -173,7 +194,7 @@ def test_json_holds_every_number_and_all_that_the_table_says(tables):
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
 def test_a_spreadsheet_calculates_no_text(start):
-    from fmtlbench.reports.formats.csv_format import quote_formula
+    from fmtlbench.reports.formats.csv import quote_formula
 
     assert quote_formula(f"{start}1+cmd|' /C calc'!A0") == f"'{start}1+cmd|' /C calc'!A0"
     assert quote_formula("-1.5e-3") == "-1.5e-3"

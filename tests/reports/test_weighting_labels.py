@@ -13,9 +13,9 @@ from fmtlbench.config.presets import default_options
 from fmtlbench.reports.code_notes import code_notes
 from fmtlbench.reports.collect import collect
 from fmtlbench.reports.delta import Bases, Delta
+from fmtlbench.reports.figure_style import styles
 from fmtlbench.reports.labels import Labels, is_plain, zoo_rank
 from fmtlbench.reports.leaderboard import leaderboards
-from fmtlbench.reports.plots.style import styles
 from fmtlbench.reports.plots.sweep import swept
 from fmtlbench.runs.result import RunResult
 from fmtlbench.runs.summary import name_method, title_method

@@ -138,7 +138,7 @@ def test_the_figure_is_written(show, tmp_path, ending):
 
 
 def figure_of(images, clients=1):
-    from fmtlbench.reports.distribution import distribution
+    from fmtlbench.reports.plots.distribution import distribution
 
     group = [{"dataset": "nyud", "tasks": ["depth", "edge"], "images": n} for n in images] * clients
     return distribution("mine", group, {"nyud": "NYUD-v2"}).axes[0]

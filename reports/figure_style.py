@@ -18,11 +18,11 @@ from matplotlib.textpath import TextPath
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, StrMethodFormatter
 from matplotlib.transforms import ScaledTranslation, Transform
 
-from ...base.errors import UsageError
-from ...base.files import check_output, is_stdout, is_stream, write_output
-from ...base.seeds import seed_of
-from ..fences import find_fences
-from ..labels import SECOND_ZOO
+from ..base.errors import UsageError
+from ..base.files import check_output, is_stdout, is_stream, write_output
+from ..base.seeds import seed_of
+from .fences import find_fences
+from .labels import SECOND_ZOO
 
 WIDTH = 3.3  # inches, one column of a two-column page
 ABREAST = 2  # panels side by side

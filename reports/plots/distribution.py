@@ -1,4 +1,7 @@
-"""Who has which task on how many images, as one figure: a column per client, a row per task, dot area = images."""
+"""which client holds how much of which task; --scenario.
+
+A column per client, a row per task, dot area = images.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,13 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
-from ..tasks import colour_of, title_of
-from .plots.style import ABREAST, GREY, WIDTH, new_figure, styled, text_width
+from ...base.errors import UsageError
+from ...tasks import colour_of, title_of
+from ..collect import Collection
+from ..figure_style import ABREAST, GREY, WIDTH, new_figure, styled, text_width
+from ..labels import dataset_titles
+from . import Options
+from ._choose_runs import runs_of_scenario
 
 POINT = 1 / 72  # inches
 WIDEST = 6.9  # inches, both columns of a page
@@ -21,6 +29,24 @@ DOT = 20.0  # points, diameter of the largest dot
 ROW = 0.4  # inches: the largest dot, or a small one and its number
 FONT = 7.0  # points
 DIGIT = 0.58 * FONT  # points, width of one digit
+
+
+def draw(collection: Collection, options: Options, notes: list[str]) -> Figure:
+    runs = runs_of_scenario(collection.runs, options.scenario)
+    federations = {
+        repr(clients): clients
+        for clients in (
+            [{"dataset": c["dataset"], "tasks": c["tasks"], "images": c["samples"]} for c in run.summary["clients"]]
+            for run in runs
+        )
+    }
+    if len(federations) > 1:
+        raise UsageError(f"the {len(runs)} runs have {len(federations)} different federations; name one run's folder")
+    sources = {run.summary["data"] for run in runs}
+    if len(sources) > 1:
+        raise UsageError(f"the {len(runs)} runs have different data ({', '.join(sorted(sources))}); name one's folder")
+    first = runs[0].summary
+    return distribution(first["scenario"], next(iter(federations.values())), dataset_titles(first))
 
 
 @styled
@@ -33,7 +59,7 @@ def distribution(name: str, clients: Sequence[Mapping[str, Any]], titles: Mappin
         titles: of the datasets, by their names.
     """
     figure = new_figure(_height(clients), _width(clients))
-    _draw(figure.add_subplot(), name, clients, titles, _width(clients))
+    _draw_scenario(figure.add_subplot(), name, clients, titles, _width(clients))
     return figure
 
 
@@ -47,7 +73,7 @@ def distributions(scenarios: Mapping[str, Sequence[Mapping[str, Any]]], titles: 
     figure = new_figure(sum(heights), width * min(ABREAST, len(names)))
     places = figure.subfigures(len(rows), min(ABREAST, len(names)), squeeze=False, height_ratios=heights)
     for place, name in zip(places.flat, names):
-        _draw(place.add_subplot(), name, scenarios[name], titles, width)
+        _draw_scenario(place.add_subplot(), name, scenarios[name], titles, width)
     return figure
 
 
@@ -59,7 +85,9 @@ def _height(clients: Sequence[Mapping[str, Any]]) -> float:
     return ROW * len(_rows(clients)) + 0.55
 
 
-def _draw(axes: Axes, name: str, clients: Sequence[Mapping[str, Any]], titles: Mapping[str, str], width: float) -> None:
+def _draw_scenario(
+    axes: Axes, name: str, clients: Sequence[Mapping[str, Any]], titles: Mapping[str, str], width: float
+) -> None:
     rows = _rows(clients)
     column = (width - LABELS) / len(clients) / POINT  # points
     largest = max(client["images"] for client in clients)

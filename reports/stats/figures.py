@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from ..stats.analysis import Analysis
-from . import pvalues_label
-from .cd import cd_figure
-from .pvalues import pvalues_figure
+from ..plots.cd import cd_figure
+from ..plots.pvalues import pvalues_figure, pvalues_label
+from .analysis import Analysis
 
 
 def draw_tests(analysis: Analysis) -> dict[str, Figure]:

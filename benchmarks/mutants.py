@@ -32,6 +32,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from fmtlbench.base.errors import UsageError
 from fmtlbench.base.yamlfile import load_yaml
 
 ROOT = Path(__file__).parents[1]
@@ -84,7 +85,7 @@ def _tell(name):
 """
 
 
-class Mistake(Exception):
+class Mistake(UsageError):
     """What is wrong with the list or the command."""
 
 
@@ -434,7 +435,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         plan = read_plan(args.list)
         chosen = choose(plan, args)
-    except Mistake as mistake:
+    except UsageError as mistake:
         parser.error(str(mistake))
     results = Results(args.results or ROOT / "build" / "mutants" / f"{checkout.name}.json", checkout)
     missing = [defect for defect in chosen if not results.is_known(defect)]

@@ -37,7 +37,7 @@ clients:
   - {dataset: pascal, tasks: [sal], id: one}
   - {dataset: pascal, tasks: [human_parts, edge], id: two}
 """
-UNSEEN = TRIO + "  - {dataset: nyud, tasks: [depth], id: stranger, unseen: true}\n"
+UNSEEN = f"{TRIO}  - {{dataset: nyud, tasks: [depth], id: stranger, unseen: true}}\nevaluation: [global, unseen]\n"
 SIZES = {
     "data.size": {"pascal": [32, 32], "nyud": [32, 32]},
     "data.train_samples": {"pascal": 8, "nyud": 4},
@@ -90,8 +90,8 @@ FEDHCA2 = ["--algo", "fedhca2"]
 # Name of a run → what it is asked for beside what all have. All methods and weightings join them.
 RUNS = {
     "resnet": [*FEDHCA2, "--set", "model.backbone=resnet_nano"],
-    "md": [*FEDHCA2, "--set", "model.architecture=md"],
-    "matfl network": [*FEDHCA2, "--set", "model.architecture=matfl"],
+    "md": [*FEDHCA2, "--set", "model.architecture=md", "--set", 'data.size={"default": [32, 64]}'],
+    "matfl network": [*FEDHCA2, "--set", "model.architecture=matfl", "--set", "model.backbone=resnet_nano"],
     "top k": [*FEDHCA2, "--set", "federation.compression=topk"],
     "quantized": ["--algo", "scaffold", "--set", "federation.compression=quantize"],
     "dropout": [*FEDHCA2, "--set", "federation.dropout=0.4"],
@@ -107,7 +107,8 @@ RUNS = {
 }
 # What stored runs were made of: their data, tasks and scenarios decide which code counts as theirs.
 for scenario in ("st_mt_1", "iid1_sdmt", "probe_scarce"):
-    RUNS[f"small {scenario}"] = ["--algo", "local", "--scenario", scenario, "--rounds", "1"]
+    few = ["--set", 'data.train_samples={"pascal": 16, "nyud": 16}', "--rounds", "1"]
+    RUNS[f"small {scenario}"] = ["--algo", "local", "--scenario", scenario, *few]
 KILLED = "killed and resumed"
 SAME_CODE = HERE / "fmtlbench" / "runs" / "same_code.json"
 TABLES = {
@@ -127,7 +128,6 @@ TABLES = {
     "papers": ["papers", "list"],
     "claims": ["papers", "claims"],
     "recipes": ["papers", "reproduce"],
-    "probes": ["probe", "--out", "results/probes", "--dry-run"],
     "plot": ["plot", "rounds", "results/nano-3", "-o", "rounds.svg"],
     "runs": ["runs", "list", "results/leaderboard", "--sort", "name"],
 }
@@ -227,6 +227,7 @@ def do_runs(place: Path, only: str) -> Iterator[tuple[str, bytes]]:
     listed = json.loads(ask("list", "--json"))
     methods = {f"method {one['name']}": ["--algo", one["name"]] for one in listed["algorithms"]}
     weightings = {f"weighting {one['name']}": ["--algo", f"fedavg+{one['name']}"] for one in listed["weightings"]}
+    methods["method mas"] += ["--set", "algo.unknown=mean"]
     for name, words in {**methods, **weightings, **RUNS, KILLED: FEDHCA2}.items():
         if only in name:
             out = Path("runs") / name.replace(" ", "_")

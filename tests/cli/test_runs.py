@@ -255,8 +255,9 @@ def test_rm_asks_on_a_terminal_and_refuses_elsewhere(runs, root, monkeypatch):
     folder = folder_of(root, "local")
     code, _, err = runs("rm", "duo/local")
     assert code == 2 and "--yes removes 1 run" in err and folder.is_dir()
-    monkeypatch.setattr(sys, "stdin", Terminal("no\n"))
-    assert runs("rm", "duo/local")[0] == 1 and folder.is_dir()
+    for no in ("no\n", "\n"):
+        monkeypatch.setattr(sys, "stdin", Terminal(no))
+        assert runs("rm", "duo/local")[0] == 1 and folder.is_dir()
     monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
     assert runs("rm", "duo/local")[0] == 0
     assert not folder.exists() and list(folder.parent.iterdir()) == []

@@ -502,3 +502,9 @@ def test_an_incomplete_method_is_refused_before_training(tmp_path, body, what):
     file.write_text(METHOD.partition("class ")[0] + body + "\n")
     message = complaint(algo=str(file))
     assert "Mine" in message and what in message
+
+
+@pytest.mark.parametrize("key", ["min_lr", "warmup_lr"])
+def test_a_rate_that_others_begin_or_end_at_is_not_above_the_rate(key):
+    with pytest.raises(UsageError, match=rf"train\.{key}: 1 is above train\.lr="):
+        resolve("fedavg", "st_mt_1", overrides={f"train.{key}": 1.0})

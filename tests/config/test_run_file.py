@@ -314,3 +314,10 @@ def test_a_run_by_file_is_the_run_by_flags(tiny_run, tmp_path, scenario_file):
     assert again.reused and again.folder == first.folder
     with pytest.raises(UsageError, match="which method"):
         fmtlbench.run(scenario=scenario_file)
+
+
+def test_a_stored_config_is_asked_for_again_with_its_own_seed(tmp_path):
+    stored = tmp_path / "config.yaml"
+    stored.write_text(format_config(resolve("fedavg", "st_mt_1", seed=3)))
+    assert ask_for_run(stored, {}).config().seed == 3
+    assert ask_for_run(stored, {"seed": 0}).config().seed == 0

@@ -44,6 +44,15 @@ def test_a_run_in_a_notebook_draws_a_bar_that_ends_full(page, tiny_run):
     assert "depth" in page.shown[-1], "the scores of the last round"
 
 
+def test_notes_are_shown_as_they_are_written(page):
+    from fmtlbench.listeners.notebook import Notebook
+
+    told = Notebook()
+    told.note("<b>runs/a&b</b>")
+    told._show("round 1", 1, 2, now=True)
+    assert "&lt;b&gt;runs/a&amp;b&lt;/b&gt;" in page.shown[-1] and "<b>" not in page.shown[-1]
+
+
 def test_nothing_is_drawn_elsewhere_or_where_somebody_else_listens(page, tiny_run, monkeypatch):
     from fmtlbench.listeners import Listener
 

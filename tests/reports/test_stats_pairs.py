@@ -12,7 +12,7 @@ from scipy.stats import mannwhitneyu, norm, wilcoxon
 
 from fmtlbench.base.errors import UsageError
 from fmtlbench.reports.stats import StatsError
-from fmtlbench.reports.stats.pairs import Runs, as_matrix, differences, improvement, wilcoxon_pairs
+from fmtlbench.reports.stats.pairs import Runs, _spread, as_matrix, differences, improvement, wilcoxon_pairs
 
 
 def test_signed_ranks_of_the_literature():
@@ -110,6 +110,12 @@ def test_probability_of_equals_and_of_opposites():
     assert better.how.startswith("no interval")
     a, b = runs([[1.0], [5.0], [2.0]]), runs([[0.0], [6.0], [1.0]])
     assert improvement(a, b).probability == pytest.approx(1 - improvement(b, a).probability)
+
+
+def test_the_jackknife_of_a_mean_is_its_standard_error_squared():
+    values = np.array([1.0, 2.5, 4.0, 8.0])
+    variance, freedom = _spread([np.delete(values, i).mean() for i in range(4)])
+    assert freedom == 3 and variance == pytest.approx(values.var(ddof=1) / 4)
 
 
 def test_one_seed_has_no_interval():

@@ -361,3 +361,11 @@ def test_damage_is_named(tmp_path):
         index.write_text(damaged)
         with pytest.raises(DamagedRun, match=rf"networks.index\.json.*{said}"):
             KeptNetworks(run)
+
+
+def test_the_summary_is_written_last(tmp_path, monkeypatch):
+    """It means finished: all else is there before."""
+    written, write = [], store_module.write_json
+    monkeypatch.setattr(store_module, "write_json", lambda path, *more: (written.append(path.name), write(path, *more)))
+    run_of(tmp_path)
+    assert written[-2:] == ["cost.json", "summary.json"]

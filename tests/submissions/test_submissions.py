@@ -218,6 +218,7 @@ DOCTORED = {
     "a score twice": (repeat_a_score, "twice"),
     "another rate": (replace_in_config("lr: 0.006", "lr: 0.001"), "config_hash"),
     "hidden departures": (set_key("summary.json", "departures", {}), "departures"),
+    "fewer bytes sent down": (set_key("summary.json", "bytes_down", 1), "bytes_down"),
     "another title": (set_key("summary.json", "title", "FedHCA²"), "title is 'FedHCA²', expected 'FedAvg'"),
     "other defaults": (set_key("summary.json", "default_options", {"shared": "none"}), "default_options"),
     "other options": (set_key("summary.json", "options", {"shared": "encoder"}), "options"),

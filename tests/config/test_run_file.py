@@ -11,9 +11,10 @@ from kit import TOY
 
 from fmtlbench import cli
 from fmtlbench.base.errors import FmtlbenchError, UsageError
-from fmtlbench.config.resolve import resolve
+from fmtlbench.config.resolve import resolve, resolve_stored
 from fmtlbench.config.run_config import NUMERICS_VERSION
 from fmtlbench.config.run_file import ask_for_run
+from fmtlbench.config.stored import read_config
 from fmtlbench.runs.store import format_config
 
 METHOD = """\
@@ -320,4 +321,5 @@ def test_a_stored_config_is_asked_for_again_with_its_own_seed(tmp_path):
     stored = tmp_path / "config.yaml"
     stored.write_text(format_config(resolve("fedavg", "st_mt_1", seed=3)))
     assert ask_for_run(stored, {}).config().seed == 3
+    assert resolve_stored(read_config(stored)).seed == 3
     assert ask_for_run(stored, {"seed": 0}).config().seed == 0

@@ -295,3 +295,8 @@ def test_edge_tolerance_is_the_papers_but_at_least_one_and_a_half_pixels():
 def test_class_counts_come_from_the_dataset():
     info = dataset_for("pascal", "synth")
     assert make_meter(TASKS["human_parts"], info, (32, 32)).options["num_classes"] == info.classes["human_parts"] == 7
+
+
+def test_gradients_below_the_clipping_norm_stay_as_they_are(tiny_run):
+    plain, clipped = (tiny_run("local", rounds=1, **{"train.clip_norm": norm}) for norm in (None, 1e9))
+    assert [score["value"] for score in clipped.scores] == [score["value"] for score in plain.scores]
